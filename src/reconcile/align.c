@@ -2,9 +2,9 @@
 /*
  * Order-preserving alignment of identical packets (formulas section 4).
  *
- * There are three runs of the dynamic programme. One goes forwards and one backwards; both together tell which delays
- * are plausible. The third goes forwards with a small price on the delay itself and chooses the assignment: where the
- * delay is open by whole periods, the shortest.
+ * There are three runs of the dynamic programme. One goes forwards and one backwards; both together show which delays
+ * are plausible. The third goes forwards with a small price on the delay itself and chooses the assignment: if the
+ * delay is uncertain by whole periods, the shortest.
  */
 #include "reconcile/align_private.h"
 
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORTEST   0.04 /* a delay of one sigma, when choosing between assignments that differ by whole periods */
-#define JUMP_SIGMA 5.0  /* a change of the delay that is larger than so many usual ones is a jump */
-#define JUMPS_MANY 0.02 /* share of changes from which on jumps are usual: more than of changes that vary by chance */
+#define SHORTEST   0.04 /* price of a delay of one sigma, to choose between assignments that differ by whole periods */
+#define JUMP_SIGMA 5.0  /* a change of the delay that is larger than this many usual ones is a jump */
+#define JUMPS_MANY 0.02 /* share of changes from which on jumps are usual: more than random variation explains */
 #define JUMP_BASE  2.0  /* price of the size of a jump */
 #define KEPT       OW_ALIGN_KEPT
 #define NONE       OW_ALIGN_NONE
@@ -120,7 +120,7 @@ void ow_align_carry_free(struct ow_align_carry *carry)
 	free(carry);
 }
 
-/* Do more packets come into question for an arrival than are compared? */
+/* Whether more packets are possible for an arrival than are compared. */
 static bool crowd(const struct ow_aligner *a)
 {
 	double last = a->receiveds ? a->received[a->receiveds - 1] : 0;
@@ -128,7 +128,7 @@ static bool crowd(const struct ow_aligner *a)
 	return ow_align_below(a->sent, a->sents, last - (double)a->model.soonest_ns) > least + OW_ALIGN_WIDTH;
 }
 
-/* The delay that is preferred where the copies leave it open. */
+/* The delay that is preferred if the copies do not determine it. */
 static double usual_delay(const struct ow_aligner *a)
 {
 	if (a->model.ranged)
@@ -151,7 +151,7 @@ static void turn(struct ow_aligner *a)
 		a->turned_skip[j] = a->skip[a->receiveds] - a->skip[a->receiveds - j];
 }
 
-/* When the arrivals were sent, as far as that is known. */
+/* The times when the arrivals were sent, as far as they are known. */
 static void load_order(struct ow_aligner *a)
 {
 	const struct ow_align_model *model = &a->model;
@@ -195,8 +195,10 @@ static int load(struct ow_aligner *a, const struct ow_align_carry *carry, const 
 	return 0;
 }
 
-/* Follows the cheapest assignment back from its end, which may be an arrival that was carried over: then no arrival of
- * this call is a packet of it. */
+/*
+ * Follows the cheapest assignment back from its end, which may be an arrival from an earlier call: then no arrival of
+ * this call belongs to one of its packets.
+ */
 static void trace(struct ow_aligner *a, const struct ow_align_view *v)
 {
 	const struct ow_align_run *run = &a->choice;
@@ -225,11 +227,13 @@ static void trace(struct ow_aligner *a, const struct ow_align_view *v)
 	}
 }
 
-/* Pairs packets and arrivals that are left between two pairs: unlikely delays are likelier than a loss and an arrival
- * that nobody sent. */
+/*
+ * Pairs packets and arrivals that are left between two pairs: unlikely delays are likelier than a loss and an arrival
+ * that nobody sent.
+ */
 static void pair_left(struct ow_aligner *a)
 {
-	uint32_t next = NONE; /* the packet after the pair before */
+	uint32_t next = NONE; /* the packet after the previous pair */
 	for (uint32_t j = a->old_receiveds; j < a->receiveds; j++) {
 		if (a->chosen[j] != NONE) {
 			next = a->chosen[j] + 1;
@@ -284,7 +288,7 @@ static struct ow_align_view forward_view(const struct ow_aligner *a, bool starts
 	};
 }
 
-/* The other way round, without the arrivals that are decided. */
+/* The copies in reverse order, without the arrivals that are decided. */
 static struct ow_align_view backward_view(const struct ow_aligner *a)
 {
 	return (struct ow_align_view){
@@ -303,7 +307,7 @@ static struct ow_align_view backward_view(const struct ow_aligner *a)
 	};
 }
 
-/* For the choice: packets that are decided take no part, and a price on the delay decides between equals. */
+/* For the choice: packets that are decided are excluded, and a price on the delay decides between equal assignments. */
 static struct ow_align_view choosing_view(const struct ow_aligner *a)
 {
 	bool starts = true; /* unless one of the last arrivals is known */
@@ -334,7 +338,7 @@ int ow_align(struct ow_aligner *a, const struct ow_align_model *model, const str
 	if (!a->crowded)
 		r = run_plain(a, carry, &forth);
 	if (r == 0 && a->crowded) {
-		/* Some states were left out. Those that are compared have to follow the usual delay. */
+		/* Some states were omitted. Those that are compared have to follow the usual delay. */
 		forth.shortest = choosing.shortest;
 		r = run_plain(a, carry, &forth);
 	}
@@ -404,7 +408,7 @@ int ow_align_decide(struct ow_aligner *a, uint32_t sents, uint32_t receiveds, st
 		paired |= a->chosen[j] != NONE;
 	for (uint32_t j = first_row; j < end; j++) {
 		const struct ow_align_row *row = &a->plain.row[j];
-		any |= paired && row->count > 0; /* before the first pair, there is nothing to go on from */
+		any |= paired && row->count > 0; /* before the first pair, there is nothing to continue from */
 		first = row->count && row->low < first ? row->low : first;
 		first = a->chosen[j] < first ? a->chosen[j] : first;
 	}
@@ -419,7 +423,7 @@ int ow_align_decide(struct ow_aligner *a, uint32_t sents, uint32_t receiveds, st
 	return 0;
 }
 
-/* Queues make delays jump: up when they stall, and down by little steps when they drain. */
+/* Queues make delays jump: up when they stall, and down in small steps when they drain. */
 double ow_align_jump(const struct ow_aligner *a)
 {
 	double sigma = ow_align_sigma(a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which delays are plausible. The sum of the forward and the backward run is the cost of the best assignment through a
- * state; states within PLAUSIBLE of the best assignment of all are plausible.
+ * Finds the plausible delays. The sum of the forward and the backward run is the cost of the best assignment through a
+ * state; states within PLAUSIBLE of the best assignment are plausible.
  */
 #include "reconcile/align_private.h"
 
@@ -45,7 +45,7 @@ static void widen(double *least, double *most, double d)
 	*most = d > *most ? d : *most;
 }
 
-/* The delays that packets may have which overtook each other. */
+/* The possible delays of packets that overtook each other. */
 static void widen_by_reordering(const struct ow_aligner *a, uint32_t i, uint32_t j, double *least, double *most)
 {
 	double reach = (double)a->model.reorder_ns;
@@ -57,7 +57,7 @@ static void widen_by_reordering(const struct ow_aligner *a, uint32_t i, uint32_t
 	widen(least, most, a->received[j] - a->sent[last]);
 	first = ow_align_below(a->received, a->receiveds, a->received[j] - reach);
 	last = ow_align_below(a->received, a->receiveds, nextafter(a->received[j] + reach, INFINITY)) - 1;
-	/* The first arrival of a packet counts: its copies do not. */
+	/* The first arrival of a packet counts; its copies do not. */
 	while (first < j && a->chosen[first] == NONE)
 		first++;
 	while (last > j && a->chosen[last] == NONE)
@@ -66,8 +66,10 @@ static void widen_by_reordering(const struct ow_aligner *a, uint32_t i, uint32_t
 	widen(least, most, a->received[last] - a->sent[i]);
 }
 
-/* The arrivals first to last - 1 are between the first and the last pair of every plausible assignment. Others may have
- * been sent while the sender's capture did not run. */
+/*
+ * The arrivals first to last - 1 are between the first and the last pair of every plausible assignment. Others may have
+ * been sent while the sender's capture did not run.
+ */
 static void sure_rows(const struct ow_aligner *a, const struct ow_align_view *forth, double limit, uint32_t *first,
                       uint32_t *last)
 {
@@ -91,7 +93,7 @@ static void sure_rows(const struct ow_aligner *a, const struct ow_align_view *fo
 	}
 }
 
-/* What the runs say of all arrivals. */
+/* The results of the runs for all arrivals. */
 struct verdict {
 	double limit;                   /* states of assignments that cost more are not plausible */
 	double shortest;                /* plausible delay of all */
@@ -99,8 +101,8 @@ struct verdict {
 };
 
 /*
- * The plausible delays of each packet, into least and most; those of each arrival, until they are put together in
- * bound_pair, into less_ns and more_ns, which has more < less when there are none.
+ * Writes the plausible delays of each packet to least and most, and those of each arrival, until bound_pair combines
+ * them, to less_ns and more_ns; more < less means that there are none.
  */
 static void note_plausible(struct ow_aligner *a, const struct ow_align_view *forth, struct verdict *verdict,
                            struct ow_align_arrival *arrival)
@@ -140,7 +142,7 @@ static void widen_by_arrival(const struct ow_align_arrival *noted, double *least
 	widen(least, most, (double)noted->more_ns);
 }
 
-/* An arrival without packet next to arrival j may be the one that counts instead. */
+/* An arrival without a packet next to arrival j may be the one that counts instead. */
 static void widen_by_unpaired(const struct ow_aligner *a, uint32_t j, const struct ow_align_arrival *out, double *least,
                               double *most)
 {
@@ -150,7 +152,7 @@ static void widen_by_unpaired(const struct ow_aligner *a, uint32_t j, const stru
 		widen_by_arrival(out + (k - j), least, most);
 }
 
-/* The delays that the pair of arrival j and its packet may have: those of either, as others were sent or arrived. */
+/* The possible delays of the pair of arrival j and its packet: those of either one. */
 static void bound_pair(const struct ow_aligner *a, uint32_t j, const struct verdict *verdict,
                        struct ow_align_arrival *out)
 {
@@ -163,7 +165,7 @@ static void bound_pair(const struct ow_aligner *a, uint32_t j, const struct verd
 		widen(&least, &most, a->most[i]);
 	}
 	widen_by_reordering(a, i, j, &least, &most);
-	/* Perhaps the arrival is none of these packets. */
+	/* The arrival may belong to none of these packets. */
 	bool sure = j >= verdict->first_sure && j < verdict->last_sure && !a->forced[j];
 	if (!sure && verdict->shortest < least)
 		least = verdict->shortest;

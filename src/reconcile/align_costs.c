@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What assignments of identical packets cost. Prices are negative logarithms of probabilities, roughly. */
+/* The costs of assignments of identical packets. Prices are approximately negative logarithms of probabilities. */
 #include "reconcile/align_private.h"
 
 #include <math.h>
 
-#define UNUSUAL       0.3 /* a delay outside of the usual ones */
-#define FASTER        4.0 /* a delay that is shorter than the least of the others by a part of it */
-#define FASTER_PART   64
-#define FAR_OCTAVE    3.0 /* a delay that is twice as long as the usual ones and FAR_NS; as much again if twice that */
+#define UNUSUAL     0.3 /* a delay outside of the usual ones */
+#define FASTER      4.0 /* a delay that is shorter than the smallest of the others by a fraction of it */
+#define FASTER_PART 64
+/* a delay that is twice as long as the usual ones and FAR_NS; the same again for each further factor of two */
+#define FAR_OCTAVE    3.0
 #define FAR_NS        1e6
 #define ACAUSAL       9.0  /* a delay below 0 */
-#define NEGATIVE      2.0  /* the same where it is allowed, when choosing */
-#define OUTSIDE       4.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
+#define NEGATIVE      2.0  /* the same if it is allowed, when choosing */
+#define OUTSIDE       4.0  /* an arrival from before or after the capture: more than the usual price of one inside */
 #define BEFORE_CHOICE 8.0  /* an arrival from before the capture, when choosing */
-#define OUTSIDE_ANY   2.0  /* the same where delays may be below 0 */
+#define OUTSIDE_ANY   2.0  /* the same if delays may be below 0 */
 #define OVERTAKES     4.0  /* a packet that was sent after one of the same path, and arrived before it */
-#define COPY_NS       1e6  /* a copy costs 1 more for each of these that it is later than the one before */
-#define FEW_SIGMA     3.0  /* changes of the delay that are nothing special */
+#define COPY_NS       1e6  /* a copy costs 1 more for each of these that it is later than the previous one */
+#define FEW_SIGMA     3.0  /* changes of the delay that are usual */
 #define SLACK_NS      2000 /* two ticks of a microsecond clock */
 
 uint32_t ow_align_below(const double *time, uint32_t count, double limit)
@@ -61,21 +62,21 @@ double ow_align_pair_cost(const struct ow_align_model *model, const struct ow_al
 	return delay_cost(model, v, v->received[j] - v->sent[i]) + (overtakes ? OVERTAKES : 0);
 }
 
-/* An arrival from before or after the sender's capture. Where delays may be below 0, it is as likely as a pair. */
+/* An arrival from before or after the sender's capture. If delays may be below 0, it is as likely as a pair. */
 static double outside_cost(const struct ow_align_model *model)
 {
 	return model->causal ? OUTSIDE : OUTSIDE_ANY;
 }
 
-/* The same for those before it, when choosing: who starts both captures before the traffic sees all of it. */
+/* The same for those before it, when choosing: if both captures start before the traffic, they show all of it. */
 static double before_cost(const struct ow_align_model *model, const struct ow_align_view *v)
 {
 	return v->shortest > 0 ? BEFORE_CHOICE : outside_cost(model);
 }
 
 /*
- * Leading arrivals: those that were sent before the capture started are outside of it, nobody sent the others. With the
- * delay d of the first pair; or with another one, at the price of its change: a little longer, or any.
+ * Leading arrivals: those that were sent before the capture started are outside of it, and nobody sent the others. With
+ * the delay d of the first pair; or with another one, at the price of its change: a little longer, or any.
  */
 static double leading_arrivals(const struct ow_align_model *model, const struct ow_align_view *v, uint32_t j, double d)
 {
@@ -85,11 +86,14 @@ static double leading_arrivals(const struct ow_align_model *model, const struct 
 	double least = INFINITY;
 	for (int k = 0; k < 3; k++) {
 		uint32_t outside = ow_align_below(v->received, j, v->sent_from + delay[k]);
-		/* The last of those outside took so long at least. */
+		/* The last of those outside took at least this long. */
 		double took = outside ? fmax(d, v->received[outside - 1] - v->sent_from) : d;
 		double each = before_cost(model, v) + delay_cost(model, v, took);
 		double cost = v->skip[j] - v->skip[outside] + outside * each + price[k];
-		/* An arrival close before the first one that counts is rather the same packet, where packets are copied. */
+		/*
+		 * If packets are copied, an arrival shortly before the first one that counts is probably the same
+		 * packet.
+		 */
 		if (v->sign > 0 && j && outside == j && model->copy < OW_ALIGN_NO_COPIES &&
 		    v->received[j] - v->received[j - 1] < COPY_NS)
 			cost += model->copy;
@@ -115,7 +119,7 @@ bool ow_align_may_start(const struct ow_aligner *a, const struct ow_align_view *
 	return v->skip[j] - v->skip[outside] < OW_ALIGN_BEAM;
 }
 
-/* The arrivals after j, if those are outside of the sender's capture that are later than its end by d. */
+/* The arrivals after j, if those that are later than the end of the sender's capture by d are outside of it. */
 static double last_arrivals(const struct ow_aligner *a, const struct ow_align_view *v, uint32_t j, double d)
 {
 	uint32_t rest = a->receiveds - j - 1;
@@ -124,7 +128,7 @@ static double last_arrivals(const struct ow_aligner *a, const struct ow_align_vi
 	double cost = a->skip[j + 1 + unsent] - a->skip[j + 1];
 	if (unsent == rest)
 		return cost;
-	/* The first of those outside took so long at most. */
+	/* The first of those outside took at most this long. */
 	double took = fmin(d, a->received[j + 1 + unsent] - sent_to);
 	return cost + (rest - unsent) * (outside_cost(&a->model) + (v ? delay_cost(&a->model, v, took) : 0));
 }
@@ -150,7 +154,7 @@ double ow_align_least_tail(const struct ow_aligner *a, uint32_t j)
 	return last_arrivals(a, NULL, j, (double)a->model.soonest_ns);
 }
 
-/* In a crowd, arrivals that are close together are no sign of copies. */
+/* If there are very many copies, arrivals that are close together are no evidence of copies. */
 double ow_align_skip_cost(const struct ow_aligner *a, double since_last)
 {
 	double cost = a->width == OW_ALIGN_WIDTH ? a->model.copy + since_last / COPY_NS : OW_ALIGN_EXTRA;

@@ -19,8 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTAGE       30.0 /* most that losses between two pairs, and the change of the delay, cost */
-#define OUTAGE_TIMES 8    /* arrivals so many times further apart than usual may have an outage between them */
+#define OUTAGE 30.0 /* largest price of losses between two pairs and of the change of the delay */
+/* there may be an outage between arrivals that are this many times further apart than usual */
+#define OUTAGE_TIMES 8
 #define KEPT         OW_ALIGN_KEPT
 #define NONE         OW_ALIGN_NONE
 
@@ -50,7 +51,7 @@ static int add_states(struct ow_align_run *run, uint32_t count, bool traced)
 	return r;
 }
 
-/* A way to reach state i of the row. */
+/* A transition to state i of the row. */
 static void offer(struct ow_align_run *run, const struct ow_align_row *row, uint32_t i, double cost, uint32_t from_row,
                   uint32_t from)
 {
@@ -63,9 +64,9 @@ static void offer(struct ow_align_run *run, const struct ow_align_row *row, uint
 }
 
 /*
- * Reaches the states of row j from those of row `back`. For each packet i the best packet before it: `any`, with a jump
- * of the delay; `outage`, with any losses; `left`, with a delay that became longer, by a prefix minimum; and from the queue, with one that became
- * shorter, by a sliding minimum.
+ * Computes the states of row j from those of row `back`. For each packet i the best packet before it: `any`, with a
+ * jump of the delay; `outage`, with any losses; `left`, with a delay that became longer, by a prefix minimum; and from
+ * the queue, with one that became shorter, by a sliding minimum.
  */
 static void from_row(struct ow_aligner *a, struct ow_align_run *run, const struct ow_align_view *v,
                      const struct ow_align_row *row, uint32_t j, uint32_t back)
@@ -78,7 +79,7 @@ static void from_row(struct ow_aligner *a, struct ow_align_run *run, const struc
 	uint32_t end = old->low + old->count;
 	for (uint32_t i = row->low; i < row->low + row->count; i++) {
 		double place = v->sent[i] - apart;
-		/* Packets that come into question: those before i. */
+		/* Possible packets: those before i. */
 		for (; next < i && next < end; next++) {
 			double key = cost[next - old->low] - loss * next;
 			if (cost[next - old->low] < outage) {
@@ -114,7 +115,7 @@ static void from_row(struct ow_aligner *a, struct ow_align_run *run, const struc
 	}
 }
 
-/* The cheapest of the packets before `next`, which no row has any more. */
+/* The cheapest of the packets before `next`, which are no longer in any row. */
 struct far_before {
 	double cost;
 	uint32_t row, sent, next;
@@ -167,7 +168,7 @@ static int compute_row(struct ow_aligner *a, struct ow_align_run *run, const str
 		run->origin[row->at + k] = (struct ow_align_origin){NONE, NONE};
 	for (uint32_t k = 1; k <= KEPT && k <= j; k++) {
 		if (v->skip[j] - v->skip[j - k + 1] > OW_ALIGN_EXTRA)
-			break; /* those between are no copies */
+			break; /* those between are not copies */
 		if (run->row[j - k].count)
 			from_row(a, run, v, row, j, j - k);
 	}
@@ -201,8 +202,8 @@ static void narrow(uint32_t first, uint32_t width, uint32_t *low, uint32_t *high
 }
 
 /*
- * Chooses packets where an assignment starts and more are possible than are compared: those with usual delays. Where
- * these are not known, the first packet with the first arrival, if the captures start together, else the fastest.
+ * Chooses packets if an assignment starts and more are possible than are compared: those with usual delays. If these
+ * are not known, the first packet with the first arrival, if the captures start together, otherwise the fastest.
  */
 static void narrow_start(const struct ow_aligner *a, const struct ow_align_view *v, uint32_t j, uint32_t *low,
                          uint32_t *high)
@@ -217,7 +218,7 @@ static void narrow_start(const struct ow_aligner *a, const struct ow_align_view 
 	narrow(middle > a->width / 2 ? middle - a->width / 2 : 0, a->width, low, high);
 }
 
-/* The packets that the rows before lead to, with not too many losses, unless there was an outage. */
+/* The packets that the rows before lead to, without too many losses, unless there was an outage. */
 static void within_reach(const struct ow_aligner *a, const struct ow_align_run *run, const struct ow_align_view *v,
                          uint32_t j, uint32_t *low, uint32_t *high)
 {
@@ -321,7 +322,7 @@ int ow_align_run_like_plain(struct ow_aligner *a, struct ow_align_run *run, cons
 	return 0;
 }
 
-/* Puts states into row j, which is carried over. */
+/* Puts states from an earlier call into row j. */
 static int put_old(struct ow_aligner *a, struct ow_align_run *run, uint32_t j, uint32_t low, const double *cost,
                    uint32_t count, bool traced)
 {

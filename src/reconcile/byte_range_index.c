@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define WRAP        (INT64_C(1) << 32)
-#define VISITS_MOST 256u /* nodes that a search among copies looks at */
+#define VISITS_MOST 256u /* nodes that a search among copies visits */
 
 int ow_byte_range_index_room(struct ow_waiting *w, uint32_t entries)
 {
@@ -49,7 +49,7 @@ static void note_child(struct ow_waiting *w, uint32_t t, uint32_t child)
 		node->oldest = w->node[child].oldest;
 }
 
-/* What t knows of its subtree, after its children changed. */
+/* Updates t's data about its subtree, after its children changed. */
 static void renew(struct ow_waiting *w, uint32_t t)
 {
 	struct ow_byte_range_node *node = &w->node[t];
@@ -60,7 +60,7 @@ static void renew(struct ow_waiting *w, uint32_t t)
 	w->looked++;
 }
 
-/* Those below t that precede i, and the others. */
+/* Splits the nodes below t into those that precede i, and the others. */
 static void split(struct ow_waiting *w, uint32_t t, uint32_t i, uint32_t *ret_before, uint32_t *ret_behind)
 {
 	if (t == OW_NOBODY) {
@@ -152,7 +152,7 @@ struct search {
 	uint32_t best;
 	uint64_t bytes;
 	struct ow_time_span *span;
-	const struct ow_time_span *within; /* only pieces of this time, or NULL: all */
+	const struct ow_time_span *within; /* only parts of this time, or NULL: all */
 	unsigned visits;
 };
 
@@ -162,7 +162,7 @@ static bool is_within(const struct search *s, uint32_t t)
 	return !s->within || (time_ns >= s->within->from_ns && time_ns <= s->within->to_ns);
 }
 
-/* The older half first: then the other one can mostly be left out. */
+/* The older half first: then the other one can usually be skipped. */
 static void seek_oldest(struct search *s, uint32_t t)
 {
 	struct ow_waiting *w = s->waiting;
@@ -212,7 +212,7 @@ static void widen_span(struct search *s, uint32_t t)
 		widen_span(s, w->node[t].right);
 }
 
-/* Where the range or a piece wraps, they may meet a turn further on or back. */
+/* If the range or a part wraps, they may overlap a turn further on or back. */
 static void search_around(struct search *s, uint32_t root, void (*search)(struct search *s, uint32_t t))
 {
 	for (int turn = -1; turn <= 1; turn++) {

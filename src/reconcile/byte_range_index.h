@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 /*
- * Internal to the matcher: the pieces of a train that wait on one side, ordered by sequence number, so that nobody
- * walks past thousands that never meet anybody. A treap: each node knows the furthest end and the longest waiting piece
- * below it. Node i is that of waiter i; what shapes the tree comes from the ids, which are keyed.
+ * Internal to the matcher: the waiting parts of one byte stream on one side, ordered by sequence number, so that a
+ * search does not visit thousands that never match. It is a treap: each node knows the furthest end and the longest
+ * waiting part below it. Node i is that of waiter i; the shape of the tree depends on the ids, which are keyed.
  */
 struct ow_waiting;
 
 struct ow_byte_range_node {
-	uint64_t turn;  /* order of arrival; both halves of a cut piece have the same */
-	uint64_t reach; /* furthest end in this subtree: sequence number behind the last byte, not wrapped */
+	uint64_t turn;  /* order of arrival; both halves of a cut part have the same */
+	uint64_t reach; /* furthest end in this subtree: sequence number after the last byte, not wrapped */
 	uint32_t left, right;
 	uint32_t oldest; /* waited longest in this subtree */
 	uint32_t rank;   /* the higher, the nearer to the root */
@@ -41,23 +41,25 @@ static inline bool ow_range_overlap(struct ow_byte_range a, struct ow_byte_range
 	return true;
 }
 
-/* Room for nodes of all waiters there is room for. 0 or -ENOMEM. */
+/* Makes room for the nodes of all waiters. Returns 0 or -ENOMEM. */
 int ow_byte_range_index_room(struct ow_waiting *waiting, uint32_t entries);
-/* Takes waiter i, which has a queue and a turn, into the tree of its queue and side; and out of it, before its bytes
- * change. */
+/*
+ * Adds waiter i, which has a queue and a turn, to the tree of its queue and side; and removes it, before its bytes
+ * change.
+ */
 void ow_byte_range_index_add(struct ow_waiting *waiting, uint32_t i);
 void ow_byte_range_index_remove(struct ow_waiting *waiting, uint32_t i);
 
-/* Which one arrived first? Of two halves of a piece, the front one. */
+/* Which one arrived first; of two halves of a part, the front one. */
 bool ow_byte_range_index_older(const struct ow_waiting *waiting, uint32_t i, uint32_t j);
-/* The one below this root that waited longest of those that have some of these bytes, or OW_NOBODY. */
+/* Of those below this root that have some of these bytes, the one that waited longest, or OW_NOBODY. */
 uint32_t ow_byte_range_index_oldest(struct ow_waiting *waiting, uint32_t root, struct ow_byte_range range);
-/* The same of those with a time within these. If there are very many copies it may be a younger one, or OW_NOBODY. */
+/* The same for those with a time in this range. If there are very many copies it may be a younger one, or OW_NOBODY. */
 uint32_t ow_byte_range_index_oldest_within(struct ow_waiting *waiting, uint32_t root, struct ow_byte_range range,
                                            const struct ow_time_span *within);
-/* Do more bytes wait than there are in this range, counting each as often as it waits? */
+/* Whether more bytes wait than this range has, counting each as often as it waits. */
 bool ow_byte_range_index_crowded(struct ow_waiting *waiting, uint32_t root, struct ow_byte_range range);
-/* The earliest and the latest time of those that have some of these bytes. False: there are too many to look at all. */
+/* The earliest and the latest time of those that have some of these bytes. False: there are too many to check all. */
 bool ow_byte_range_index_span(struct ow_waiting *waiting, uint32_t root, struct ow_byte_range range,
                               struct ow_time_span *ret_span);
 

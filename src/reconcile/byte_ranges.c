@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pieces of trains: TCP data is matched by overlapping ranges of sequence numbers, so that a superframe meets its
- * segments, and superframes of both points meet in their common pieces.
+ * Byte ranges: TCP data is matched by overlapping ranges of sequence numbers, so that a superframe matches its
+ * segments, and superframes of both points match in their common parts.
  */
 #include "reconcile/matching.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define WAIT_LONG      64u /* waiting pieces of one train from which on those too late to match are given up early */
+#define WAIT_LONG      64u /* waiting parts of one stream from which on those too late to match are given up early */
 #define HOPELESS_NS    INT64_C(50000000) /* early: after 50 ms, .. */
-#define HOPELESS_TIMES 4                 /* .. and so many times the longest plausible delay */
-#define PIECES_MAX     128u              /* gaps that one superframe may still have when it has met what waits for it */
+#define HOPELESS_TIMES 4                 /* .. and this many times the longest plausible delay */
+/* gaps that one superframe may still have after it was matched with what waits for it */
+#define PIECES_MAX 128u
 
 static struct ow_record piece(const struct ow_record *record, struct ow_byte_range r)
 {
@@ -22,7 +23,7 @@ static struct ow_record piece(const struct ow_record *record, struct ow_byte_ran
 	return p;
 }
 
-/* Cuts `cut` out of *r; what remains behind it is *ret_after (len 0 if nothing). */
+/* Removes `cut` from *r; what remains after it is *ret_after (len 0 if nothing). */
 static void subtract(struct ow_byte_range *r, struct ow_byte_range cut, struct ow_byte_range *ret_after)
 {
 	uint32_t front = cut.seq - r->seq;
@@ -30,7 +31,7 @@ static void subtract(struct ow_byte_range *r, struct ow_byte_range cut, struct o
 	r->len = front;
 }
 
-/* Removes matched bytes from a waiting entry; the part behind them goes on waiting as an entry of its own. */
+/* Removes matched bytes from a waiting entry; the part after them continues to wait as its own entry. */
 static int shorten(struct ow_matcher *m, uint32_t i, struct ow_byte_range cut)
 {
 	struct ow_waiting *w = &m->waiting;
@@ -54,14 +55,13 @@ static int shorten(struct ow_matcher *m, uint32_t i, struct ow_byte_range cut)
 		w->entry[rear] = w->entry[i];
 		w->entry[rear].record = piece(&whole, after);
 		ow_waiting_enqueue_rear(w, rear, i);
-		/* Beside its other half in the waiting list: same age. */
+		/* Next to its other half in the waiting list: same age. */
 		ow_waiting_start_behind(w, rear, i);
 	}
 	return 0;
 }
 
-/* Gives up the oldest pieces of the other side that are far too late for any that may still come; keeps the last one.
- */
+/* Gives up the oldest parts of the other side that are far too late for any that may still come; keeps the last one. */
 static void drop_hopeless(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
 {
 	for (uint32_t i = m->waiting.queue[q].head[!side], next; m->waiting.entry[i].next != OW_NOBODY; i = next) {
@@ -75,13 +75,13 @@ static void drop_hopeless(struct ow_matcher *m, enum ow_side side, const struct 
 	}
 }
 
-/* A range of a record that has not been matched, and who of those that wait for some of it waited longest. */
+/* A range of a record that has not been matched, and the longest waiting one that has some of it. */
 struct rest {
 	struct ow_byte_range range;
 	uint32_t meets; /* or OW_NOBODY */
 };
 
-/* usual: when those were sent, or arrived, that come into question; NULL when no byte waits twice. */
+/* usual: the times when the possible ones were sent, or arrived; NULL if no byte waits twice. */
 static struct rest new_rest(struct ow_matcher *m, uint32_t root, struct ow_byte_range range,
                             const struct ow_time_span *usual)
 {
@@ -89,7 +89,7 @@ static struct rest new_rest(struct ow_matcher *m, uint32_t root, struct ow_byte_
 	return (struct rest){range, meets != OW_NOBODY ? meets : ow_byte_range_index_oldest(&m->waiting, root, range)};
 }
 
-/* The rest that meets the one that waited longest, or NULL when none meets any. */
+/* The rest whose counterpart waited longest, or NULL if none has one. */
 static struct rest *next_to_meet(const struct ow_matcher *m, struct rest *rest, int rests)
 {
 	struct rest *next = NULL;
@@ -100,7 +100,7 @@ static struct rest *next_to_meet(const struct ow_matcher *m, struct rest *rest, 
 	return next;
 }
 
-/* Does the side that waits send this pair, and the other one receive it? */
+/* Whether the side that waits is the sender of this pair, and the other one the receiver. */
 static bool waits_sent(struct ow_matcher *m, enum ow_side side, const struct ow_pair *pair)
 {
 	return (ow_matching_way(m, pair) == OW_A_TO_B) == (side == OW_SIDE_B);
@@ -126,8 +126,8 @@ static struct ow_time_span usual_times(struct ow_matcher *m, enum ow_side side, 
 }
 
 /*
- * The bytes wait more than once, sent again perhaps. One is matched, but it may be another one that arrived: the delay
- * may be that of any of them.
+ * The bytes wait more than once, possibly sent again. One is matched, but another one may have arrived: the delay may
+ * be that of any of them.
  */
 static void bound_piece(struct ow_matcher *m, enum ow_side side, uint32_t q, uint32_t i, struct ow_byte_range common,
                         struct ow_pair *pair)
@@ -145,7 +145,7 @@ static void bound_piece(struct ow_matcher *m, enum ow_side side, uint32_t q, uin
 	pair->more_ns = sent ? earlier_ns : later_ns;
 }
 
-/* Tells the pair of the common bytes of a record and of waiter i. */
+/* Reports the pair of the common bytes of a record and of waiter i. */
 static void tell_piece(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q, uint32_t i,
                        struct ow_byte_range common, bool crowded)
 {
@@ -161,7 +161,10 @@ static void tell_piece(struct ow_matcher *m, enum ow_side side, const struct ow_
 	ow_matching_calls(m)->matched(m->calls.arg, &pair, certain ? OW_CERTAIN : OW_UNCERTAIN);
 }
 
-/* Matches the record with what waits, oldest first; leaves what remains in rest[], returns how many, or -ENOMEM. */
+/*
+ * Matches the record with what waits, oldest first; leaves the remaining ranges in rest[]. Returns their number, or
+ * -ENOMEM.
+ */
 static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q,
                         struct rest rest[PIECES_MAX])
 {
@@ -170,7 +173,7 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 	bool crowded = ow_byte_range_index_crowded(&m->waiting, *root, all);
 	const struct ow_time_span times = crowded ? usual_times(m, side, record, q) : (struct ow_time_span){0};
 	const struct ow_time_span *usual = crowded ? &times : NULL;
-	/* Without TCP timestamps a connection is one train: what was lost is not to meet what is sent again later. */
+	/* Without TCP timestamps a connection is one stream: lost data must not match what is sent again later. */
 	if (m->waiting.queue[q].waits[!side] > WAIT_LONG)
 		drop_hopeless(m, side, record, q);
 	int rests = 1;
@@ -179,11 +182,11 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 		uint32_t i = r->meets;
 		struct ow_byte_range other = {m->waiting.entry[i].record.seq, m->waiting.entry[i].record.len}, common,
 				     after;
-		ow_range_overlap(r->range, other, &common); /* they do: that is how it was found */
+		ow_range_overlap(r->range, other, &common); /* they do overlap: that is how it was found */
 		tell_piece(m, side, record, q, i, common, crowded);
 		subtract(&r->range, common, &after);
 		if (!r->range.len)
-			r->range = after; /* in its place: segments in order take no room */
+			r->range = after; /* in its place: segments in order need no room */
 		else if (after.len)
 			rest[rests++] = (struct rest){after, i};
 		if (shorten(m, i, common) < 0)

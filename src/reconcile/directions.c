@@ -14,9 +14,9 @@
 #define FIRST_FLOWS 1024u
 #define PREFIXES    4    /* the host itself, and three sizes of network around it */
 #define LARGE_FLOW  8    /* packets from which on a flow without any match does not pass the other point at all */
-#define CLEAR_VOTES 8    /* votes from which on a pair of hosts needs no support by others */
+#define CLEAR_VOTES 8    /* votes from which on a pair of hosts needs no further evidence */
 #define CLEAR_NS    2000 /* or a mean delay beyond two ticks of a microsecond clock */
-#define LOSS_FLOOR  1e-6 /* loss is never taken to be rarer than this when nothing was lost */
+#define LOSS_FLOOR  1e-6 /* the loss ratio is never assumed to be lower than this if nothing was lost */
 
 int ow_directions_create(struct ow_directions **ret_directions)
 {
@@ -94,21 +94,21 @@ void ow_directions_restart(struct ow_directions *directions)
 /* An unordered pair of hosts with its two orientations, or a host with the weight of evidence for either side. */
 struct group {
 	uint64_t key;     /* hash */
-	float matched[2]; /* pairs: by orientation; hosts: matched packets that say it is on A's, on B's side */
+	float matched[2]; /* pairs: by orientation; hosts: matched packets that show that it is on A's, on B's side */
 	float votes[2], delay_sum[2];       /* pairs: of the unique packets, .. */
-	float unique[2];                    /* .. of which there are so many; */
+	float unique[2];                    /* .. and their number; */
 	float alike_votes[2], alike_sum[2]; /* of identical ones */
 	uint8_t direction[2];               /* pairs: of either orientation */
-	bool clear;                         /* pairs: their own packets say so without doubt */
+	bool clear;                         /* pairs: their own packets show it without doubt */
 };
 
 struct groups {
 	struct group *group;
 	uint32_t count, room;
 	struct ow_id_map by_key;
-	uint64_t secret;     /* who writes a capture must not choose hosts that meet in one group */
+	uint64_t secret;     /* random, so that a crafted capture cannot choose hosts that collide */
 	bool failed;         /* out of memory: */
-	struct group forgot; /* what a group that there was no memory for counts is lost */
+	struct group forgot; /* used if there was no memory for a group: its counts are lost */
 };
 
 static void groups_done(struct groups *g)
@@ -140,7 +140,7 @@ static uint64_t host_hash(const struct groups *g, const uint8_t address[16])
 	                a ^ (b << 1) ^ g->secret);
 }
 
-/* 1 when source and destination stand in the order of their addresses, so that the two directions differ. */
+/* 1 if source and destination are in the order of their addresses, so that the two directions differ. */
 static unsigned orientation(const struct ow_flow_key *key)
 {
 	return memcmp(key->src, key->dst, sizeof key->src) < 0;
@@ -159,7 +159,7 @@ struct decision {
 	const struct ow_flow_table *const *keys;
 	struct groups pairs, hosts;
 	double loss[OW_DIRECTIONS];
-	double absent[OW_DIRECTIONS]; /* share of large flows that never matched: they take another way */
+	double absent[OW_DIRECTIONS]; /* share of large flows that never matched: they take another path */
 };
 
 static uint8_t opposite(uint8_t direction)
@@ -193,14 +193,14 @@ static void gather_pairs(struct decision *c)
 	}
 }
 
-/* Few packets, or delays of the size of the clocks' ticks, may point the wrong way. */
+/* Few packets, or delays of the size of a clock tick, may show the wrong direction. */
 static bool points_clearly(const struct group *p, unsigned o)
 {
 	float mean = p->unique[o] > 0 ? p->delay_sum[o] / p->unique[o] : 0;
 	return fabsf(p->votes[o]) >= CLEAR_VOTES || (fabsf(mean) > CLEAR_NS && mean * p->votes[o] > 0);
 }
 
-/* The way of one orientation by its own packets: the unique ones, if there are any. */
+/* The direction of one orientation by its own packets: the unique ones, if there are any. */
 static uint8_t own_way(const struct group *p, unsigned o)
 {
 	return p->matched[o] > 0 ? by_votes(p->unique[o] > 0 ? p->votes[o] : p->alike_votes[o]) : UNKNOWN;
@@ -218,21 +218,21 @@ static void decide_pair(struct group *p, enum ow_direction_rule rule, enum ow_di
 		p->direction[o] = p->matched[o] > 0 && rule == OW_ONE_WAY ? way : own_way(p, o);
 	if (p->direction[0] == UNKNOWN || p->direction[1] == UNKNOWN || p->direction[0] != p->direction[1])
 		return;
-	/* Both look alike. If one is that of identical packets only, it goes the other way. */
+	/* Both have the same direction. If one has only identical packets, it gets the reverse one. */
 	if ((p->unique[0] > 0) != (p->unique[1] > 0)) {
 		unsigned o = p->unique[0] > 0;
 		p->direction[o] = opposite(p->direction[!o]);
 		return;
 	}
-	/* Else the clocks are apart: the direction that is later at B goes to B. */
+	/* Otherwise the clocks differ: the direction that is later at B goes to B. */
 	float later = mean_delay(p, 1) - mean_delay(p, 0);
-	/* Delays of 0 both ways: the busier orientation is taken for A to B. */
+	/* Delays of 0 in both directions: the orientation with more packets is taken as A to B. */
 	bool to_b = later != 0 ? later > 0 : p->matched[1] >= p->matched[0];
 	p->direction[1] = to_b ? OW_A_TO_B : OW_B_TO_A;
 	p->direction[0] = opposite(p->direction[1]);
 }
 
-/* A network around an address: what is known of one host speaks for its neighbours. */
+/* A network around an address: what is known about one host is used for its neighbours. */
 static uint64_t network_hash(const struct groups *hosts, const uint8_t address[16], uint8_t version, unsigned level)
 {
 	static const uint8_t v4[PREFIXES] = {4, 3, 2, 1}, v6[PREFIXES] = {16, 8, 6, 4}, mac[PREFIXES] = {6, 6, 6, 6};
@@ -248,7 +248,7 @@ static void place_host(struct decision *c, const uint8_t address[16], uint8_t ve
 		group_at(&c->hosts, network_hash(&c->hosts, address, version, level))->matched[side] += (float)matched;
 }
 
-/* The side on which a host is: its own evidence, or else that of the smallest network around it that has any. */
+/* The side of a host: by its own evidence, otherwise by that of the smallest network around it that has any. */
 static int side_of(struct decision *c, const uint8_t address[16], uint8_t version)
 {
 	for (unsigned level = 0; level < PREFIXES; level++) {
@@ -262,7 +262,7 @@ static int side_of(struct decision *c, const uint8_t address[16], uint8_t versio
 	return -1;
 }
 
-/* The way of a flow by the sides on which its hosts are. */
+/* The direction of a flow by the sides of its hosts. */
 static uint8_t way_by_sides(struct decision *c, const struct ow_flow_key *key)
 {
 	int from = side_of(c, key->src, key->version), to = side_of(c, key->dst, key->version);
@@ -294,7 +294,7 @@ static void place_flows(struct decision *c, bool clear)
 	}
 }
 
-/* Pairs that point nowhere clearly go as their hosts' networks do, if these are known. */
+/* Pairs without a clear direction get that of their hosts' networks, if these are known. */
 static void decide_doubtful_pairs(struct decision *c)
 {
 	for (uint32_t i = 0; i < c->d->flows[OW_SIDE_A]; i++) {
@@ -325,7 +325,7 @@ static void decide_matched_flows(struct decision *c)
 	}
 }
 
-/* Addresses that no router forwards: such packets may well be seen at one point only. */
+/* Addresses that no router forwards: only one point may see such packets. */
 static bool stays_on_link(const struct ow_flow_key *key)
 {
 	if (key->version == 4)
@@ -337,7 +337,7 @@ static bool stays_on_link(const struct ow_flow_key *key)
 	return true;
 }
 
-/* A conversation seen at this point only: it was answered, so it was not lost; it does not pass the other point. */
+/* A conversation that only this point saw: it was answered, so it was not lost; it does not pass the other point. */
 static bool answered_here(const struct decision *c, unsigned side, const struct ow_flow_key *key)
 {
 	struct ow_flow_key back = *key;
@@ -351,7 +351,7 @@ static bool answered_here(const struct decision *c, unsigned side, const struct 
 	return i < c->d->flows[side] && !c->d->flow[side][i].matched && c->d->flow[side][i].unmatched;
 }
 
-/* The way a flow without matches would have gone, from what is known of its hosts. */
+/* The probable direction of a flow without matches, from what is known about its hosts. */
 static uint8_t expected_direction(struct decision *c, unsigned side, const struct ow_flow_key *key)
 {
 	const struct group *pair = pair_of(&c->pairs, key);
@@ -365,7 +365,10 @@ static uint8_t expected_direction(struct decision *c, unsigned side, const struc
 	return way_by_sides(c, key);
 }
 
-/* How rare is it that a flow passes the other point and yet loses all its packets? Loss, and flows that pass by. */
+/*
+ * Learns how rare it is that a flow passes the other point and loses all its packets: loss, and flows that take another
+ * path.
+ */
 static void learn_rates(struct decision *c)
 {
 	double sent[OW_DIRECTIONS] = {0}, lost[OW_DIRECTIONS] = {0};
@@ -404,7 +407,7 @@ static void decide_unmatched_flows(struct decision *c)
 			uint8_t way = expected_direction(c, side, key);
 			if (way == UNKNOWN)
 				continue;
-			/* Passed by, or passed and lost every packet? Whichever is likelier. */
+			/* Whether it took another path, or lost every packet: whichever is likelier. */
 			double all_lost = (1 - c->absent[way]) * pow(c->loss[way], (double)e->unmatched);
 			if (all_lost >= c->absent[way])
 				e->direction = way;

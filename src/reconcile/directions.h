@@ -6,23 +6,23 @@
 #include <oneway/match.h>
 
 /*
- * Which way flows go, and what packets that never matched mean. Captures mostly hold both directions, and traffic that
- * passes only one of the points; a loss is a packet that should have passed both.
+ * The direction of flows, and the meaning of packets that never matched. Captures usually contain both directions, and
+ * traffic that passes only one of the points; a lost packet is one that should have passed both.
  *
- * A flow with matches goes the way most of them went. The two directions between a pair of hosts are opposite: where
- * the votes say otherwise (clocks apart by more than the delay), the later one at B is A to B. A flow without matches
- * takes its direction from its hosts, if the evidence allows; see ow_directions_decide.
+ * A flow with matches has the direction of most of them. The two directions between a pair of hosts are opposite: if
+ * the votes contradict this (clocks differ by more than the delay), the later one at B is A to B. A flow without
+ * matches gets its direction from its hosts, if the evidence allows; see ow_directions_decide.
  */
 
-/* Evidence on one flow of one side, filled while matching: what every match counts, in one cache line. */
+/* Evidence about one flow of one side, collected while matching: what every match counts, in one cache line. */
 #define OW_FLOW_EVIDENCE_BYTES 64
 struct ow_flow_evidence {
 	_Alignas(OW_FLOW_EVIDENCE_BYTES) uint64_t matched; /* packets that found their counterpart */
 	int64_t votes;                                     /* matches later at B minus matches later at A */
 	double delay_sum_ns;                               /* B minus A, over the matches */
 	uint64_t counted[OW_DIRECTIONS];                   /* matches that were counted for either direction */
-	uint64_t unmatched; /* packets that did not, though both captures covered their time */
-	uint64_t missing;   /* for the caller: unmatched packets whose time is settled */
+	uint64_t unmatched; /* packets without a counterpart, although both captures covered their time */
+	uint64_t missing;   /* for the caller: unmatched packets whose time is certain */
 	uint8_t direction;  /* enum ow_direction as decided, or OW_DIRECTIONS: not decided or unclassified */
 	bool decided;       /* the direction is final */
 };
@@ -32,7 +32,7 @@ _Static_assert(sizeof(struct ow_flow_evidence) == OW_FLOW_EVIDENCE_BYTES, "one c
 struct ow_flow_repeats {
 	uint64_t copies;  /* unmatched packets that repeat one that matched */
 	uint64_t missing; /* for the caller: copies among the missing packets */
-	/* Matches of identical packets: which is which, and so their votes, may follow from a wrong guess. */
+	/* Matches of identical packets: their assignment, and so their votes, may be wrong. */
 	uint64_t matched;
 	int64_t votes;
 	double delay_sum_ns;
@@ -48,10 +48,10 @@ struct ow_directions {
 int ow_directions_create(struct ow_directions **ret_directions);
 void ow_directions_free(struct ow_directions *directions);
 
-/* Makes room for a flow's evidence; NULL when out of memory. */
+/* Makes room for a flow's evidence; NULL if there is no memory. */
 struct ow_flow_evidence *ow_directions_grow(struct ow_directions *directions, enum ow_side side, uint32_t flow);
 
-/* The evidence on a flow, growing the table if need be; NULL when out of memory. Valid until the next call. */
+/* The evidence about a flow; the table grows if needed; NULL if there is no memory. Valid until the next call. */
 static inline struct ow_flow_evidence *ow_directions_flow(struct ow_directions *directions, enum ow_side side,
                                                           uint32_t flow)
 {
@@ -67,7 +67,7 @@ static inline struct ow_flow_repeats *ow_directions_repeats(struct ow_directions
 	return &directions->repeats[side][flow];
 }
 
-/* Starts loading the evidence on a flow. */
+/* Prefetches the evidence about a flow. */
 static inline void ow_directions_prefetch(const struct ow_directions *directions, enum ow_side side, uint32_t flow)
 {
 	if (flow < directions->flows[side])
@@ -82,7 +82,7 @@ static inline void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int6
 	evidence->delay_sum_ns += (double)delay_ns * packets;
 }
 
-/* Notes that a match that was counted is one of identical packets; packets < 0: that it is not, after all. */
+/* Notes that a counted match is one of identical packets; packets < 0: that it is not. */
 static inline void ow_flow_repeats_vote(struct ow_flow_repeats *repeats, int64_t delay_ns, int64_t packets)
 {
 	repeats->matched += (uint64_t)packets;
@@ -90,24 +90,26 @@ static inline void ow_flow_repeats_vote(struct ow_flow_repeats *repeats, int64_t
 	repeats->delay_sum_ns += (double)delay_ns * (double)packets;
 }
 
-/* Forgets counts but keeps decided directions, for another pass over the same captures with the same flow numbers. */
+/* Clears counts but keeps decided directions, for another pass over the same captures with the same flow numbers. */
 void ow_directions_restart(struct ow_directions *directions);
-/* Forgets everything: flows have other numbers now. */
+/* Clears everything, because flows have other numbers now. */
 void ow_directions_forget(struct ow_directions *directions);
 
 enum ow_direction_rule {
 	OW_BY_VOTES, /* as described above */
-	/* What matched goes one way, whatever the signs of the delays, unless a pair of hosts shows both directions;
-	 * the rest as described above. */
+	/*
+	 * All matches have one direction, whatever the signs of the delays, unless a pair of hosts shows both
+	 * directions; the rest as described above.
+	 */
 	OW_ONE_WAY,
 	OW_ALL_FORWARD, /* everything goes A to B: nothing is unclassified */
 };
 
-/* What speaks for either direction when no pair of hosts shows both. */
+/* The evidence for either direction if no pair of hosts shows both. */
 struct ow_direction_evidence {
-	bool both;                   /* a pair of hosts shows both: nothing of the rest is needed */
+	bool both;                   /* a pair of hosts shows both: the rest is not needed */
 	uint64_t way[OW_DIRECTIONS]; /* packets of flows that mostly went this way, by the clocks */
-	uint64_t against;            /* packets that went the other way than most of their flow, by the clocks */
+	uint64_t against;            /* packets in the reverse direction of most of their flow, by the clocks */
 	uint64_t only[OW_SIDES];     /* packets of flows with matches that only this side shows, without copies */
 };
 
@@ -116,8 +118,8 @@ int ow_directions_weigh(struct ow_directions *directions, const struct ow_flow_t
 
 /*
  * Decides the direction of every flow. way: of OW_ONE_WAY. keys: the flow tables of both sides. Returns the number of
- * matched packets that were counted for a direction other than the final one (0 = the counts stand, else match again),
- * or a negative errno.
+ * matched packets that were counted for another direction than the final one (0 = the counts are right, otherwise match
+ * again), or a negative errno.
  */
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
                              enum ow_direction_rule rule, enum ow_direction way);

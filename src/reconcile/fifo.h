@@ -15,9 +15,9 @@ struct ow_fifo_mark {
 
 struct ow_fifo {
 	struct ow_fifo_mark *mark; /* a ring; NULL: the path is not known to keep order */
-	uint64_t marks;            /* ever noted */
-	int64_t spacing_ns;        /* marks are at least so far apart, at one end of the path */
-	int64_t slack_ns;          /* timestamps may be wrong by so much */
+	uint64_t marks;            /* number of marks ever noted */
+	int64_t spacing_ns;        /* smallest distance of marks, at one end of the path */
+	int64_t slack_ns;          /* largest error of timestamps */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -27,7 +27,7 @@ void ow_fifo_done(struct ow_fifo *fifo);
 void ow_fifo_note(struct ow_fifo *fifo, int64_t sent_ns, int64_t received_ns);
 /* The packet that was received then is not unique. */
 void ow_fifo_forget(struct ow_fifo *fifo, int64_t received_ns);
-/* When a packet was sent that arrived then: not before .. not after. INT64_MIN, INT64_MAX: nothing is known. */
+/* The time when a packet that arrived then was sent: not before .. not after. INT64_MIN, INT64_MAX: not known. */
 void ow_fifo_sent(const struct ow_fifo *fifo, int64_t received_ns, int64_t *ret_not_before_ns,
                   int64_t *ret_not_after_ns);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Dependent entries whose combinations are tried for the count: 2^8 at most. */
+/* Dependent entries whose combinations are tried to fit the count: at most 2^8. */
 #define FREE_MAX 8
 
 /* -- the linear system --------------------------------------------------------------------------------------------- */
@@ -18,7 +18,7 @@ struct basis {
 	unsigned nulls;
 };
 
-/* What remains of the vector after the basis, and which entries were used on the way. */
+/* What remains of the vector after the reduction by the basis, and which entries were used. */
 static uint64_t reduce(const struct basis *b, uint64_t vector, uint64_t *mask)
 {
 	while (vector) {
@@ -90,7 +90,7 @@ static const struct ow_finecomb_entry *nearest(const struct ow_finecomb_stash *s
 	return ow_finecomb_entry(s, last ? s->count - 1 - i : i);
 }
 
-/* Round by round over the banks' stashes, so that those of a bucket are in order of their distance. */
+/* Round by round over the banks' stashes, so that those of a bucket are in the order of their distance. */
 static void fill(const struct ow_finecomb *b, struct candidates *c, uint32_t *next)
 {
 	for (uint32_t bank = 0; bank < b->params.banks; bank++)
@@ -137,7 +137,9 @@ static int candidates_make(const struct ow_finecomb *b, uint32_t buckets, struct
 	return 0;
 }
 
-/* Is the entry there already? A short interval has the same packet in the post-start and the pre-end stash. */
+/*
+ * Whether the entry is there already: in a short interval the same packet is in the post-start and the pre-end stash.
+ */
 static bool seen(const struct candidate *c, const struct candidate *list, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peeling of one fold or of two jointly (rda-ton2018 algorithm 1, with the corrections of formulas.md 1 and 3.7).
+ * Peels one fold or two jointly (rda-ton2018 algorithm 1, with the corrections of formulas.md 1 and 3.7).
  *
- * In rounds: all cells that changed are tested, then each that is pure gives its packet, which is taken out of all its
- * cells, and those are tested in the next round. Testing is a loop without branches that depend on the data: with a
- * queue and a test for each cell, mispredicted branches took most of the time. A cell that changed between its test and
- * its turn is left to the next round.
+ * It works in rounds: all cells that changed are tested, then each pure cell gives its packet, which is removed from
+ * all its cells, and those are tested in the next round. Testing is a loop without branches that depend on the data:
+ * with a queue and a test for each cell, mispredicted branches took most of the time. A cell that changed between its
+ * test and its turn is left to the next round.
  *
- * A cell of several packets passes the test with probability 2^-15 / cells. Such a packet that is none leaves its
- * negative in other cells and is found there later with the other sign; what was found with both signs is netted at the
- * end. The number of packets taken out is capped, so that none of this goes on for ever.
+ * A cell of several packets passes the test with probability 2^-15 / cells. Such a false packet leaves its negative in
+ * other cells and is found there later with the other sign; what was found with both signs is cancelled at the end. The
+ * number of removed packets is limited, so that the loop always ends.
  */
 #include "reconcile/fold_peel.h"
 
@@ -19,9 +19,9 @@
 #include <stdlib.h>
 
 #define TABLES_MAX 2
-/* Packets whose cells are asked for ahead of their turn. */
+/* Packets whose cells are prefetched. */
 #define AHEAD 8
-/* Cells that the first-level cache holds: nothing to ask for. */
+/* Cells that fit into the first-level cache: no prefetch. */
 #define CACHED 4096
 
 /* A cell that passed the test. */
@@ -36,7 +36,7 @@ struct pure {
 struct side {
 	struct ow_fold *fold;
 	uint32_t cells; /* of all banks */
-	uint32_t *test; /* numbers of cells; one may be there more than once */
+	uint32_t *test; /* numbers of cells; a cell may occur more than once */
 	size_t tests, space;
 	bool all; /* the list overflowed: test all cells instead */
 };
@@ -47,7 +47,7 @@ struct peeler {
 	struct pure *pure;
 	size_t pures;
 	struct ow_fold_difference *diff;
-	uint64_t steps; /* packets that may still be taken out */
+	uint64_t steps; /* packets that may still be removed */
 };
 
 static int append(uint64_t **list, size_t *count, size_t *space, uint64_t key)
@@ -64,7 +64,7 @@ static int found(struct ow_fold_difference *diff, uint64_t key, bool at_a)
 	            : append(&diff->only_b, &diff->bs, &diff->space_b, key);
 }
 
-/* The hot functions get the number of banks as a constant, so that their loops unroll. */
+/* The hot functions get the number of banks as a constant, so that their loops are unrolled. */
 #define HOT static inline __attribute__((always_inline))
 
 /* Numbers of the cells of a packet in one table. */
@@ -98,7 +98,7 @@ static void take_out_all(struct peeler *peeler, uint64_t places, uint64_t value)
 	}
 }
 
-/* Is v a word with a valid check? Whether it belongs into its cell is left to the caller. */
+/* Whether v is a word with a valid check. The caller checks whether it belongs into its cell. */
 HOT bool is_word(const struct ow_fold_secret *secret, uint64_t v, uint64_t *ret_places)
 {
 	*ret_places = ow_fold_places(secret, v >> 16);
@@ -119,7 +119,7 @@ HOT size_t test_cell(const struct ow_fold *fold, uint32_t number, struct pure *r
 
 static void test_cells(struct peeler *peeler, struct side *side)
 {
-	/* A local copy: the compiler cannot know that what is written does not change the secret. */
+	/* A local copy: the compiler cannot know that writes do not change the secret. */
 	const struct ow_fold fold = *side->fold;
 	struct pure *pure = peeler->pure;
 	if (side->all) {
@@ -142,7 +142,7 @@ HOT bool among(const uint32_t number[OW_FOLD_BANKS_MAX], unsigned banks, uint32_
 	return is;
 }
 
-/* One word in 2^16 is a word with the other sign too, and only one of the two belongs here. */
+/* One word in 2^16 is a word with the other sign as well, and only one of the two belongs here. */
 static bool other_belongs(const struct ow_fold *fold, struct pure *pure, uint32_t number[OW_FOLD_BANKS_MAX])
 {
 	if (!pure->at_a || !is_word(&fold->secret, -pure->value, &pure->places))
@@ -204,8 +204,8 @@ static int rounds(struct peeler *peeler)
 }
 
 /*
- * Takes out a packet of which the cell holds two copies and nothing else. Twice a word has lost the word's highest bit,
- * so both are tried.
+ * Removes a packet of which the cell contains two copies and nothing else. Twice a word has lost the word's highest
+ * bit, so both are tried.
  */
 static int try_doubled(struct peeler *peeler, const struct ow_fold *fold, uint32_t number)
 {
@@ -243,7 +243,7 @@ static size_t cells_left(const struct peeler *peeler)
 static int peel(struct peeler *peeler)
 {
 	int r = rounds(peeler);
-	/* Whoever is stuck may be so because a packet is there twice. */
+	/* If peeling is stuck, a packet may be there twice. */
 	for (size_t known = SIZE_MAX;
 	     r == 0 && peeler->steps && known != peeler->diff->doubled && cells_left(peeler);) {
 		known = peeler->diff->doubled;
@@ -263,7 +263,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Takes what stands in both lists out of both, as often as it stands in both. */
+/* Removes what is in both lists from both, as often as it is in both. */
 static void net(struct ow_fold_difference *diff)
 {
 	size_t a = 0, b = 0, as = 0, bs = 0;
@@ -288,7 +288,7 @@ static void net(struct ow_fold_difference *diff)
 		diff->doubled += diff->only_b[i] == diff->only_b[i - 1];
 }
 
-/* Nets what was found with both signs; does nothing, and quickly, where nothing was. */
+/* Cancels what was found with both signs; fast if there is nothing. */
 static int net_pairs(struct ow_fold_difference *diff)
 {
 	bool a_shorter = diff->as <= diff->bs, any = false;
@@ -316,7 +316,10 @@ static int set_up(struct peeler *peeler, struct ow_synopsis *first, struct ow_sy
 	for (unsigned s = 0; s < peeler->sides; s++) {
 		struct side *side = &peeler->side[s];
 		side->cells = peeler->banks * side->fold->params.cells;
-		/* Few rounds touch more; those that do test all cells. One more, as the end of a list is written to. */
+		/*
+		 * Few rounds touch more cells; those that do test all cells. One more, because the end of a list is
+		 * written to.
+		 */
 		side->space = 2 * (size_t)side->cells + peeler->banks;
 		side->test = malloc((side->space + 1) * sizeof *side->test);
 		side->all = true;
@@ -326,12 +329,12 @@ static int set_up(struct peeler *peeler, struct ow_synopsis *first, struct ow_sy
 		cells += side->cells;
 	}
 	peeler->pure = malloc((most + 1) * sizeof *peeler->pure);
-	/* Each packet that is one empties at least one cell for good; as much again for those that are none. */
+	/* Each true packet empties at least one cell for good; the same number again for false ones. */
 	peeler->steps = 2 * cells + 100;
 	return peeler->pure ? 0 : -ENOMEM;
 }
 
-/* Takes what is already known out of the second table. */
+/* Removes what is already known from the second table. */
 static void take_out_known(struct side *side, const struct ow_fold_difference *diff)
 {
 	const struct ow_fold_secret *secret = &side->fold->secret;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets mostly arrive in the order in which they were sent. So first both lists are walked side by side, and a packet
- * is looked for among the next few of the other list: no hashing, no cache misses. What that leaves over, reordered
- * packets and those of several capturing threads, meets in a hash table, whose slots are fetched ahead.
+ * Packets usually arrive in the order in which they were sent. So first both lists are scanned in parallel, and a
+ * packet is searched among the next few of the other list: no hashing, no cache misses. The remaining packets, which
+ * were reordered or come from several capture threads, are found with a hash table, whose slots are prefetched.
  */
 #include "reconcile/id_pairing.h"
 
 #include "base/id_map.h"
 
-#define AHEAD 8 /* packets that are compared before the walk gives a packet up */
-/* After this many misses in a row, and again after as many times that, the walk looks further for its place. */
+#define AHEAD 8 /* packets that are compared before the scan gives up a packet */
+/* After this many misses in a row, and again after this many times that, the scan searches further for its position. */
 #define RESYNC_AFTER 16
 #define RESYNC_FAR   4096
-/* Probes under way at a time. */
+/* Probes in progress at a time. */
 #define BATCH 16
 
 static size_t look(const struct ow_sighting *a, size_t from, size_t to, uint64_t id)
@@ -52,7 +52,7 @@ static void walk(const struct ow_sighting *a, size_t as, const struct ow_sightin
 	}
 }
 
-/* The next places of a list that have no counterpart yet, up to BATCH of them, their slots on the way to the cache. */
+/* The next positions of a list without a counterpart, up to BATCH of them; prefetches their slots. */
 static unsigned gather(const struct ow_sighting *stamps, size_t count, const uint32_t *of, const struct ow_id_map *map,
                        size_t *from, uint32_t place[BATCH])
 {

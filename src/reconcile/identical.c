@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Identical packets. The copies of one packet that come within the waiting time of each other are a group: they wait
- * in the queue of their id until no further copy can change what became of the oldest, then they are aligned (align.h)
- * and the oldest are told. What the younger ones add to the alignment is carried over.
+ * Identical packets. The copies of one packet that come within the waiting time of each other are a group: they wait in
+ * the queue of their id until no further copy can change the fate of the oldest, then they are aligned (align.h) and
+ * the oldest are reported. The part of the alignment that concerns the younger ones is kept for the next one.
  *
  * A unique packet with an implausible delay is counted at once as matched, and waits as a group of two, to see whether
- * there are others of its kind; so do the first pairs of the captures, because the counterpart of a copy that was sent
+ * there are identical packets; so do the first pairs of the captures, because the counterpart of a copy that was sent
  * before a capture started looks like that of the next copy.
  */
 #include "base/array.h"
@@ -16,28 +16,29 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define ROWS_MAX         4096u /* arrivals that are aligned at a time */
-#define ROWS_YOUNG       512u  /* arrivals that are not told yet, but help to align those before them */
-#define ROWS_TRIED       512u  /* arrivals by which the direction is found */
-#define ROWS_KNOWN       1024u /* with more arrivals the usual change of the delay is that of the last alignment */
-#define ROWS_EARLY       (2 * ROWS_MAX) /* arrivals that wait, from which on the oldest are told before their time */
-#define CLOCK_STEP_SHARE 20  /* one packet in so many too early: the clocks, not identical packets, are to blame */
-#define DIRECTION_FROM   32u /* copies at each side that suffice to tell their direction */
-#define MORE_PAIRS       1.3 /* more than a loss of 20 % takes away */
+#define ROWS_MAX   4096u /* arrivals that are aligned at a time */
+#define ROWS_YOUNG 512u  /* arrivals that are not reported yet, but help to align those before them */
+#define ROWS_TRIED 512u  /* arrivals that are used to find the direction */
+#define ROWS_KNOWN 1024u /* with more arrivals the usual change of the delay is taken from the last alignment */
+#define ROWS_EARLY (2 * ROWS_MAX) /* waiting arrivals from which on the oldest are reported before their time */
+/* if one packet in this many is too early, the clocks are the cause, not identical packets */
+#define CLOCK_STEP_SHARE 20
+#define DIRECTION_FROM   32u /* copies at each side that are enough to find their direction */
+#define MORE_PAIRS       1.3 /* more than a loss of 20 % explains */
 #define FIT_CLEAR        3.0 /* the product of mean delay and mean change is clearly less */
 #define SKEW_CLEAR       0.1 /* of the usual change of the delay */
 #define SIGMA_RUNS       4   /* most alignments to find the usual change of the delay, .. */
-#define SIGMA_ENOUGH     0.1 /* .. until it stays the same within this share */
+#define SIGMA_ENOUGH     0.1 /* .. until it changes by less than this share */
 #define SIGMA_LEAST_NS   1000.0
 #define UNKNOWN          INT64_MAX /* in less_ns: the delay is not known at all */
 #define SLACK_NS         2000      /* two ticks of a microsecond clock */
-#define LEAST_FROM       48u       /* delays of unique packets, whose least is taken for the least of all */
+#define LEAST_FROM       48u       /* delays of unique packets, whose smallest stands for the smallest of all */
 #define GROUP_SMALL      100u      /* packets */
 #define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
 #define LOSS_COST_MOST   7.0
 #define COPY_COST        7.0 /* of a copy, and -log of the share of unique packets that arrive twice; .. */
 #define COPY_KNOWN       3.0 /* the same in a large group, if there are .. */
-#define COPIES_MANY      8   /* .. so many; */
+#define COPIES_MANY      8   /* .. this many; */
 
 /* What an alignment works on. */
 struct ow_group_scratch {
@@ -47,7 +48,7 @@ struct ow_group_scratch {
 	struct ow_align_arrival arrival[ROWS_MAX];
 	double delay[ROWS_MAX];
 	int64_t not_before_ns[ROWS_MAX],
-		not_after_ns[ROWS_MAX]; /* when the arrivals were sent, if the path keeps order */
+		not_after_ns[ROWS_MAX]; /* times when the arrivals were sent, if the path keeps order */
 };
 
 /* -- when to look at a group -------------------------------------------------------------------------------------- */
@@ -57,7 +58,7 @@ static void note_first_due(struct ow_matcher *m)
 	m->due_ns = m->dues ? m->due[m->due_first].time_ns : INT64_MAX;
 }
 
-/* The queue is looked at one waiting time from now. */
+/* The queue is checked one waiting time from now. */
 static int add_due(struct ow_matcher *m, uint64_t id, int64_t now_ns)
 {
 	if (m->dues == m->due_room) {
@@ -108,8 +109,8 @@ static void tell_single(struct ow_matcher *m, uint32_t i, bool copy)
 }
 
 /*
- * Received long before it was sent, when hardly any other was: not the same packet. When many are, the clock was
- * stepped; when by less than packets usually take, timestamps are inaccurate.
+ * Received long before it was sent, while hardly any other was: not the same packet. If many are, the clock was set; if
+ * by less than the usual delay, timestamps are inaccurate.
  */
 static bool acausal(const struct ow_matcher *m, const struct ow_pair *pair, enum ow_direction way)
 {
@@ -118,7 +119,7 @@ static bool acausal(const struct ow_matcher *m, const struct ow_pair *pair, enum
 	       m->early[way] * CLOCK_STEP_SHARE < m->plausible[way].samples;
 }
 
-/* Nothing like the two packets that met came: they are the same one, whatever the delay. */
+/* No identical packet came: the two are the same packet, whatever the delay. */
 static void tell_only_pair(struct ow_matcher *m, uint32_t q)
 {
 	struct ow_waiting_queue *queue = &m->waiting.queue[q];
@@ -142,7 +143,7 @@ static enum ow_side sender(enum ow_direction way)
 	return way == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 }
 
-/* The way that the flow of the oldest goes, as far as it is known. */
+/* The direction of the flow of the oldest, as far as it is known. */
 static enum ow_direction known_way(struct ow_matcher *m, uint32_t q)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
@@ -163,7 +164,7 @@ static int add_time(struct ow_group_scratch *x, unsigned side, uint32_t entry, i
 	if (OW_GROW(x->time_ns[side], times, needed) < 0 || OW_GROW(x->entry[side], entries, needed) < 0)
 		return -ENOMEM;
 	x->room[side] = (uint32_t)times;
-	/* Captures may be in disorder. */
+	/* Captures may be out of order. */
 	if (x->count[side] && x->time_ns[side][x->count[side] - 1] > time_ns)
 		time_ns = x->time_ns[side][x->count[side] - 1];
 	x->time_ns[side][x->count[side]] = time_ns;
@@ -181,8 +182,8 @@ static int64_t soonest(const struct ow_matcher *m, enum ow_direction way)
 }
 
 /*
- * The oldest arrivals, at most `rows`, of which ROWS_YOUNG came after until_ns, and the packets that they may be. True
- * in *ret_all: no copy is left out.
+ * The oldest arrivals, at most `rows`, of which ROWS_YOUNG came after until_ns, and the packets that they may be.
+ * *ret_all is true if no copy is omitted.
  */
 static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t rows, int64_t until_ns,
                    bool *ret_all)
@@ -210,8 +211,8 @@ static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint
 }
 
 /*
- * -log of the share of packets that have no arrival, of those that were sent until the last arrival. A small group says
- * little: there it is that of all groups so far.
+ * -log of the share of packets without an arrival, of those that were sent until the last arrival. A small group gives
+ * little information: then the share of all groups so far is used.
  */
 static double loss_cost(const struct ow_matcher *m, enum ow_direction way)
 {
@@ -229,7 +230,10 @@ static double loss_cost(const struct ow_matcher *m, enum ow_direction way)
 	return cost < LOSS_COST_LEAST ? LOSS_COST_LEAST : cost > LOSS_COST_MOST ? LOSS_COST_MOST : cost;
 }
 
-/* A path that copies packets copies unique ones, too. In a small group a slow packet is likelier than a loss and a copy. */
+/*
+ * A path that copies packets also copies unique ones. In a small group a slow packet is likelier than a loss and a
+ * copy.
+ */
 static double copy_cost(const struct ow_matcher *m, enum ow_direction way)
 {
 	bool known = m->copies[way] >= COPIES_MANY && m->scratch->count[!sender(way)] >= GROUP_SMALL;
@@ -239,7 +243,7 @@ static double copy_cost(const struct ow_matcher *m, enum ow_direction way)
 	return (known ? COPY_KNOWN : COPY_COST) - log(share);
 }
 
-/* The usual change of the delay, before the group itself has told it. */
+/* The usual change of the delay, before it is known from the group itself. */
 static double first_sigma(const struct ow_matcher *m, enum ow_direction way)
 {
 	const struct ow_group_scratch *x = m->scratch;
@@ -254,7 +258,7 @@ static double first_sigma(const struct ow_matcher *m, enum ow_direction way)
 	return sigma > SIGMA_LEAST_NS ? sigma : SIGMA_LEAST_NS;
 }
 
-/* The least delay. Few delays that vary do not show it: then nearly half of their least. */
+/* The smallest delay. A few varying delays do not show it: then nearly half of their smallest. */
 static int64_t least_delay(const struct ow_matcher *m, enum ow_direction way)
 {
 	const struct ow_plausible *p = &m->plausible[way];
@@ -264,7 +268,7 @@ static int64_t least_delay(const struct ow_matcher *m, enum ow_direction way)
 	return p->samples >= LEAST_FROM || steady ? p->least_ns : p->low_ns;
 }
 
-/* When the arrivals were sent that were collected. */
+/* The times when the collected arrivals were sent. */
 static void note_order(struct ow_matcher *m, enum ow_direction way)
 {
 	struct ow_group_scratch *x = m->scratch;
@@ -278,7 +282,10 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 	const struct ow_plausible *p = &m->plausible[way];
 	const struct ow_group_scratch *x = m->scratch;
 	enum ow_side from = sender(way);
-	/* A single packet says nothing of others before the captures started, unless one arrived before it was sent. */
+	/*
+	 * A single packet gives no information about others before the captures started, unless one arrived before it
+	 * was sent.
+	 */
 	bool single = x->count[from] == 1 &&
 	              (!x->count[!from] || x->time_ns[!from][0] >= x->time_ns[from][0] + soonest(m, way));
 	return (struct ow_align_model){
@@ -304,7 +311,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 	};
 }
 
-/* Aligns what was collected. The result tells the usual change of the delay, by which it is done again. */
+/* Aligns what was collected. The result gives the usual change of the delay, with which it is repeated. */
 static int align(struct ow_matcher *m, uint32_t q, enum ow_direction way, bool ends, bool *ret_crowded)
 {
 	struct ow_group_scratch *x = m->scratch;
@@ -372,8 +379,8 @@ static struct fit fit_of(const struct ow_matcher *m, enum ow_direction way)
 }
 
 /*
- * Many more pairs fit better. Else much steadier and shorter delays. Else queues make packets slower, never faster: the
- * mean is above the median, the wrong way it is below.
+ * Many more pairs are a better fit. Otherwise much steadier and shorter delays are. Otherwise queues make packets
+ * slower, never faster: in the right direction the mean is above the median.
  */
 static bool fits_better(const struct fit *a, const struct fit *b)
 {
@@ -388,7 +395,7 @@ static bool fits_better(const struct fit *a, const struct fit *b)
 	return mine < other;
 }
 
-/* The direction is not known: the one with the better alignment. */
+/* The direction is not known: uses the one with the better alignment. */
 static int try_both_ways(struct ow_matcher *m, uint32_t q, enum ow_direction *ret_way)
 {
 	struct fit fit[OW_DIRECTIONS];
@@ -431,7 +438,7 @@ static void tell_arrival(struct ow_matcher *m, uint32_t q, enum ow_direction way
 	take_out(m, to_entry);
 }
 
-/* Is a packet without arrival a further copy that its own point shows: much closer to another than they usually are? */
+/* Whether a packet without an arrival is a further copy that its own point shows: much closer to another than usual. */
 static bool shown_twice(const struct ow_group_scratch *x, enum ow_side from, uint32_t i)
 {
 	const int64_t *t = x->time_ns[from];
@@ -453,7 +460,7 @@ static void tell_sent(struct ow_matcher *m, uint32_t q, enum ow_side from, uint3
 	tell_single(m, i, copy && shown_twice(m->scratch, from, index));
 }
 
-/* Tells the first `receiveds` arrivals, and the first `sents` packets. */
+/* Reports the first `receiveds` arrivals, and the first `sents` packets. */
 static void tell_decided(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t sents, uint32_t receiveds,
                          bool crowded)
 {
@@ -484,8 +491,10 @@ static void tell_decided(struct ow_matcher *m, uint32_t q, enum ow_direction way
 		tell_sent(m, q, from, next++);
 }
 
-/* How many packets are decided when the first `receiveds` arrivals are: up to the last of theirs, and those after it
- * that waited in vain. */
+/*
+ * How many packets are decided with the first `receiveds` arrivals: up to the last of theirs, and those after it that
+ * waited in vain.
+ */
 static uint32_t decided_sents(const struct ow_group_scratch *x, enum ow_side from, uint32_t receiveds, int64_t until_ns)
 {
 	uint32_t sents = 0, next = UINT32_MAX;
@@ -504,8 +513,8 @@ static uint32_t decided_sents(const struct ow_group_scratch *x, enum ow_side fro
 }
 
 /*
- * Pairs the first copies that may be the same packet, at most `most`, with delays from least_ns to the waiting time, all of
- * which are plausible. A delay below 0 is not known at all.
+ * Pairs the first copies that may be the same packet, at most `most`, with delays from least_ns to the waiting time,
+ * all of which are plausible. A delay below 0 is not known.
  */
 static uint32_t pair_first(const struct ow_matcher *m, enum ow_direction way, uint32_t sents, uint32_t receiveds,
                            uint32_t most, int64_t least_ns)
@@ -531,8 +540,8 @@ static uint32_t pair_first(const struct ow_matcher *m, enum ow_direction way, ui
 }
 
 /*
- * Pairs that were counted as matched before they were aligned must stay pairs. Where the alignment has fewer, the first
- * that are possible are paired. False: there are too few copies yet.
+ * Pairs that were counted as matched before they were aligned must stay pairs. If the alignment has fewer, the first
+ * possible ones are paired. False: there are too few copies yet.
  */
 static bool keep_word(const struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t sents, uint32_t receiveds)
 {
@@ -558,8 +567,8 @@ void ow_matching_leave(struct ow_matcher *m, uint32_t q)
 }
 
 /*
- * Aligns a group and tells what came before until_ns; or, when `early`, the older three quarters of the arrivals.
- * Returns 1 when there is more to tell, 0 when not, or -ENOMEM.
+ * Aligns a group and reports what came before until_ns; or, if `early`, the older three quarters of the arrivals.
+ * Returns 1 if there is more to report, 0 if not, or -ENOMEM.
  */
 static int decide(struct ow_matcher *m, uint32_t q, int64_t until_ns, bool early)
 {
@@ -597,8 +606,8 @@ static int decide(struct ow_matcher *m, uint32_t q, int64_t until_ns, bool early
 }
 
 /*
- * Before the direction is known: copies that nobody at the other side can be are told. True when those that are left
- * suffice to find the direction, or have to.
+ * Before the direction is known: reports copies that can have no counterpart at the other side. True if the remaining
+ * ones are enough to find the direction, or have to be.
  */
 static bool tell_lonely(struct ow_matcher *m, uint32_t q, int64_t until_ns)
 {
@@ -687,7 +696,7 @@ static uint32_t group_of(struct ow_matcher *m, uint64_t id, int64_t now_ns)
 	return ow_waiting_new_queue(&m->waiting, id);
 }
 
-/* Packets of both directions may be alike where addresses do not count: each has a queue of its own. */
+/* If addresses do not count, packets of both directions may be identical: each direction has its own queue. */
 static uint64_t group_id(struct ow_matcher *m, enum ow_side side, const struct ow_record *record)
 {
 	uint32_t q = ow_waiting_find(&m->waiting, record->id);
@@ -697,7 +706,9 @@ static uint64_t group_id(struct ow_matcher *m, enum ow_side side, const struct o
 	return way == OW_DIRECTIONS || way == m->waiting.queue[q].way ? record->id : ow_mix64(~record->id);
 }
 
-/* The first of their kind at either side are counted at once as a pair, if they may be; which they are is told later.
+/*
+ * The first ones of an id at either side are counted at once as a pair, if they may be one; which ones they are is
+ * reported later.
  */
 static void tell_unsettled(struct ow_matcher *m, uint32_t q)
 {
@@ -715,7 +726,7 @@ static void tell_unsettled(struct ow_matcher *m, uint32_t q)
 	ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_UNSETTLED);
 }
 
-/* A further copy comes: the pair that was held back is not unique. */
+/* A further copy comes: the pair that was delayed is not unique. */
 static void unmark_pair(struct ow_matcher *m, uint32_t q)
 {
 	const struct ow_waiting_queue *queue = &m->waiting.queue[q];

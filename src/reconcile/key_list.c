@@ -9,7 +9,7 @@
 
 #define PARAMS_BYTES 8
 
-/* The distances of uniform keys are exponential; these low bits are within 4 % of the fewest bytes. */
+/* The distances of uniform keys are exponential; with these low bits the size is within 4 % of the smallest. */
 static unsigned low_bits(unsigned key_bits, size_t count)
 {
 	unsigned low = key_bits;
@@ -90,7 +90,7 @@ int ow_key_list_decode(unsigned key_bits, const uint8_t *bytes, size_t size, uin
 			return ow_error_set(err, ENOMEM, "names: %s", strerror(ENOMEM));
 		at = read_keys(key_bits, bytes + PARAMS_BYTES, bits, bytes[4], keys, count);
 	}
-	/* Less than a byte is left over, and that is 0. */
+	/* Less than a byte is left, and it is 0. */
 	if ((count && !at) || bits - at >= 8 || (at % 8 && bytes[PARAMS_BYTES + at / 8] >> at % 8)) {
 		free(keys);
 		return ow_error_set(err, EINVAL, "names: %u keys do not fill %zu bytes", count, size);

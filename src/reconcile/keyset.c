@@ -12,7 +12,7 @@ static void set_bit(struct ow_keyset *set, uint64_t key)
 	set->bits[(key & set->bit_mask) / 64] |= UINT64_C(1) << key % 64;
 }
 
-/* At least 64 bits a key: one of 64 that are not there gets past the filter. */
+/* At least 64 bits for each key: one in 64 absent keys passes the filter. */
 static int grow(struct ow_keyset *set)
 {
 	size_t room = set->room ? 2 * set->room : KEYS_FIRST;

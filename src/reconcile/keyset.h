@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * A set of packet keys (synopsis/fold), asked for each packet of an interval: hence a filter of one bit a key in front
- * of the map. Keys are uniform, their own bits choose that of the filter.
+ * A set of packet keys (synopsis/fold). It is searched for each packet of an interval, so there is a filter in front of
+ * the map. Keys are uniform; their own bits choose those of the filter.
  */
 struct ow_keyset {
 	uint64_t *key; /* in the order in which they were added */
@@ -19,7 +19,7 @@ struct ow_keyset {
 	struct ow_id_map by_key;
 };
 
-/* Zeroed is empty. 0 or -ENOMEM; a key that is there already stays there once. */
+/* Zeroed is empty. Returns 0 or -ENOMEM; a key is in the set only once. */
 int ow_keyset_add(struct ow_keyset *set, uint64_t key);
 void ow_keyset_done(struct ow_keyset *set);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Late packets are told from lost ones. Waiting packets are in a table by id, identical ones in a line, so that a packet
- * costs one look; each open interval also has the list of what it sent, to find those that waited too long. A second
- * table holds the last interval's packets that nobody had sent, in case they came early.
+ * Distinguishes late packets from lost ones. Waiting packets are in a table by id, identical ones in a list, so that a
+ * packet costs one look-up; each open interval also has the list of what it sent, to find those that waited too long. A
+ * second table has the packets of the last interval that nobody had sent, in case they came early.
  */
 #include "reconcile/late_packets.h"
 
@@ -20,17 +20,17 @@ struct waiting {
 	uint32_t flow;
 };
 
-/* Identical packets wait in line, the first one sent in front. */
+/* Identical packets wait in a list, the first one sent in front. */
 struct node {
 	struct waiting packet;
-	uint32_t next;        /* index of the next one in line, or of the next free node, plus 1; 0 = none */
-	uint32_t last, count; /* of the node in front: index of the last in line, plus 1, and how many there are */
+	uint32_t next;        /* index of the next one in the list, or of the next free node, plus 1; 0 = none */
+	uint32_t last, count; /* of the front node: index of the last one in the list, plus 1, and their number */
 };
 
 struct table {
 	struct ow_id_map front; /* the nodes in front by their ids */
 	struct node *node;
-	size_t nodes, used; /* there are; hold a packet */
+	size_t nodes, used; /* number of nodes; number with a packet */
 	uint32_t free;      /* the first free node, plus 1 */
 };
 
@@ -43,7 +43,7 @@ struct open_interval {
 
 struct ow_late_packets {
 	uint32_t horizon;
-	uint64_t first, next;       /* numbers of the oldest open interval and of the one to come */
+	uint64_t first, next;       /* numbers of the oldest open interval and of the next one */
 	struct open_interval *open; /* ring of horizon + 1, by number */
 	struct ow_late_packets_account total;
 	struct table sent;    /* wait for their arrival */
@@ -97,7 +97,7 @@ static struct open_interval *open_of(struct ow_late_packets *carry, uint64_t num
 	return carry->open + number % (carry->horizon + 1);
 }
 
-/* The node in front of the line of this id, or NULL. */
+/* The front node of the list of this id, or NULL. */
 static struct node *front_of(const struct table *table, uint64_t id)
 {
 	uint32_t at =
@@ -105,7 +105,7 @@ static struct node *front_of(const struct table *table, uint64_t id)
 	return at == OW_ID_MAP_NONE ? NULL : table->node + at;
 }
 
-/* Puts a packet in its line; there is room. */
+/* Adds a packet to its list; there is room. */
 static void insert(struct table *table, struct waiting packet)
 {
 	uint32_t index = table->free;
@@ -123,7 +123,7 @@ static void insert(struct table *table, struct waiting packet)
 		front->last = index;
 		return;
 	}
-	/* Rare: lists come in the order of time. */
+	/* Rare, because packets come in the order of time. */
 	uint32_t first = (uint32_t)(front - table->node) + 1, *at = &first;
 	while (table->node[*at - 1].packet.time_ns <= packet.time_ns)
 		at = &table->node[*at - 1].next;
@@ -175,7 +175,7 @@ size_t ow_late_packets_waiting(const struct ow_late_packets *carry)
 	return carry->sent.used;
 }
 
-/* Takes the packet in front out of its line, which may be gone afterwards. */
+/* Removes the front packet from its list, which may be empty afterwards. */
 static struct waiting take(struct table *table, struct node *front)
 {
 	uint32_t index = (uint32_t)(front - table->node);
@@ -199,8 +199,10 @@ static int64_t difference(int64_t later_ns, int64_t earlier_ns)
 	return (int64_t)((uint64_t)later_ns - (uint64_t)earlier_ns);
 }
 
-/* Takes the packets of the oldest open interval that still wait, in the order in which they were sent. Returns how many
- * nobody can say anything of; the others are in left. */
+/*
+ * Removes the packets of the oldest open interval that still wait, in the order of sending. Returns the number of
+ * undecided ones; the others are in left.
+ */
 static uint64_t take_left(struct ow_late_packets *carry, struct ow_scope_packet *left, size_t *ret_lefts)
 {
 	struct open_interval *open = open_of(carry, carry->first);
@@ -220,7 +222,10 @@ static uint64_t take_left(struct ow_late_packets *carry, struct ow_scope_packet 
 	return undecided;
 }
 
-/* They are lost, or were never to arrive; if nobody can say, they stay pending. Returns how many these are. */
+/*
+ * They are lost, or were not for the other point; if that is not known, they stay pending. Returns the number of
+ * pending ones.
+ */
 static uint64_t judge_left(struct ow_late_packets *carry, const struct ow_scope_packet *left, size_t lefts)
 {
 	const struct ow_late_packets_calls *calls = &carry->calls;
@@ -304,7 +309,7 @@ static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t pla
 	return true;
 }
 
-/* A packet that only A has: its arrival may have been counted in the interval before. True if so. */
+/* A packet that only A has: its arrival may have been counted in the interval before. Returns true if so. */
 static bool came_early(struct ow_late_packets *carry, uint64_t number, const struct waiting *w, int64_t early_ns)
 {
 	struct node *front = front_of(&carry->arrived, w->id);
@@ -337,7 +342,7 @@ static void check_all(struct ow_late_packets *carry)
 	check(&carry->total);
 }
 
-/* The interval as it is by itself. */
+/* The account of the interval alone. */
 static void begin(struct ow_late_packets *carry, const struct ow_late_packets_interval *in, uint64_t *ids)
 {
 	struct ow_late_packets_account mine = {

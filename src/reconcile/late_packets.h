@@ -6,31 +6,33 @@
 
 /*
  * Late or lost, across intervals. Both points cut time by their clocks, so a packet that is sent shortly before the end
- * of interval i arrives in i + 1: reconciliation of each interval alone finds it only at A in i, and only at B in i
- * + 1. Here such packets meet. What is only at A waits for `horizon` further intervals, then it is lost.
+ * of interval i arrives in i + 1: the reconciliation of each interval alone finds it only at A in i, and only at B in i
+ * + 1. Here such packets are matched. A packet that is only at A waits for `horizon` further intervals, then it is
+ * lost.
  *
  *     sent     = matched + late + lost + pending
  *     received = matched + late + extra
  *
- * holds after every step, for the sums over all intervals and for each interval's own packets. Works on the ids that
- * any reconciliation found; time comes in as the start of the interval. Not for use by several threads at once.
+ * holds after every step, for the sums over all intervals and for each interval's own packets. It works on the ids that
+ * any reconciliation found; times are given by the start of the interval. Not for use by several threads at once.
  *
- * Of several packets with one id that wait, the oldest is met first. Where the clocks of the points are apart by more
- * than the delay, a packet sent shortly after the start of i + 1 arrives at the end of i: with early_ns such packets
- * meet, too. They count like late ones: late for the interval that sent them, late_received for the one that has them.
+ * Of several waiting packets with one id, the oldest is matched first. If the clocks of the points differ by more than
+ * the delay, a packet sent shortly after the start of i + 1 arrives at the end of i: with early_ns such packets are
+ * matched as well. They count like late ones: late for the interval that sent them, late_received for the one that has
+ * them.
  */
 
 /* Intervals that a packet can be late by. */
 #define OW_LATE_PACKETS_HORIZON_MAX 1024
-/* Packets that can wait; beyond, -ENOSPC: an interval with so many differences says that something else is wrong. */
+/* Packets that can wait; with more, -ENOSPC: an interval with this many differences has another problem. */
 #define OW_LATE_PACKETS_PENDING_MAX (16u << 20)
 
-/* Of only_b: when it arrived is not known. What meets it is late, but by how much cannot be told. */
+/* In only_b: the time of arrival is not known. A packet that matches it is late, with an unknown delay. */
 #define OW_LATE_PACKETS_NO_TIME INT64_MIN
 
 struct ow_late_packets;
 
-/* What one interval brings. Times are since its start, as in the synopses. */
+/* The input of one interval. Times are since its start, as in the synopses. */
 struct ow_late_packets_interval {
 	int64_t start_ns;
 	uint64_t sent, received; /* packets at A, at B; sent - only_a = received - only_b = matched */
@@ -45,7 +47,7 @@ struct ow_late_packets_account {
 	uint64_t late_received; /* of the packets received: sent in an earlier interval; in the totals the same as late
 	                         */
 	uint64_t lost, pending, extra;
-	uint64_t unshared; /* were not for B after all: not part of sent */
+	uint64_t unshared; /* were not for B: not part of sent */
 	/* Sum of the delays of the late packets (in an interval's own account, of those that it sent). */
 	double late_delay_ns;
 };
@@ -54,18 +56,18 @@ struct ow_late_packets_account {
 struct ow_late_packets_late {
 	uint64_t id;
 	uint64_t age;     /* the interval that sent it, counted back from the newest; 0 = arrived early */
-	uint64_t arrived; /* likewise the one that has it: 0, or 1 = arrived early */
+	uint64_t arrived; /* the same for the one that has it: 0, or 1 = arrived early */
 	size_t place;     /* in only_b, unless it arrived early */
 	int64_t sent_ns;
 	int64_t delay_ns;
 	uint32_t flow, arrival_flow; /* as only_a and only_b have them */
-	bool alike; /* another packet of this id had been sent when it arrived: whose delay it is cannot be told */
+	bool alike; /* another packet of this id had been sent when it arrived: its delay is uncertain */
 };
 
-/* What goes on inside, told from within ow_late_packets_step and ow_late_packets_flush. Either may be NULL. */
+/* Callbacks during ow_late_packets_step and ow_late_packets_flush. Each may be NULL. */
 struct ow_late_packets_calls {
 	void (*late)(void *arg, const struct ow_late_packets_late *late);
-	/* The waiting time of a packet is over. True: nobody can say whether it is lost, it stays pending for ever. */
+	/* The waiting time of a packet is over. True: it is not known whether it is lost, and it stays pending. */
 	bool (*undecided)(void *arg, int64_t sent_ns);
 	/* The others whose waiting time is over, in order of time: an enum ow_scope_fate for each. NULL: all are lost.
 	 * A negative errno: nobody can say. */
@@ -80,21 +82,23 @@ void ow_late_packets_free(struct ow_late_packets *carry);
 void ow_late_packets_listen(struct ow_late_packets *carry, const struct ow_late_packets_calls *calls);
 
 /*
- * The next interval. If ret_settled is not NULL it gets the account of the interval that can no longer change,
+ * Adds the next interval. If ret_settled is not NULL it gets the account of the interval that can no longer change,
  * `horizon` before this one; returns 1 then, 0 if there is none yet. -EINVAL if the counts contradict each other,
  * -ENOSPC, -ENOMEM: nothing has changed then.
  */
 int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_packets_interval *interval,
                          struct ow_late_packets_account *ret_settled);
 
-/* No more packets will come: takes the oldest interval that is still open, what waits in it is lost (unless the calls
- * say otherwise). 1, or 0 if none. */
+/*
+ * No more packets will come: removes the oldest open interval; its waiting packets are lost (unless the callbacks
+ * decide otherwise). Returns 1, or 0 if there is none.
+ */
 int ow_late_packets_flush(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled);
 
 /*
- * The rule for identical packets of an interval: what was sent first arrives first. Of those that were received, the
- * first `late` are packets that waited; then the n-th is the n-th that was sent, for `pairs` of them. The rest of those
- * received is duplicated or extra, the rest of those sent waits.
+ * The rule for identical packets of an interval: the packet that was sent first arrives first. Of the received ones,
+ * the first `late` are packets that waited; then the n-th is the n-th that was sent, for `pairs` of them. The other
+ * received ones are duplicated or extra, the other sent ones wait.
  */
 struct ow_late_packets_turns {
 	size_t late, pairs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streaming matcher: who waits, who meets, who has waited too long. Unique packets, nearly all there are, are dealt
- * with here; identical ones in identical.c, pieces of superframes in trains.c.
+ * The streaming matcher: waiting packets, matches, and packets that have waited too long. It handles unique packets,
+ * which are nearly all; identical ones are in identical.c, byte ranges in byte_ranges.c.
  */
 #include "reconcile/matcher.h"
 
@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HELD_MAX            65536u             /* pairs at the start that are held back */
-#define FAR_TIMES           8                  /* a delay that is longer than the longest usual one */
+#define HELD_MAX            65536u             /* pairs at the start that are delayed */
+#define FAR_TIMES           8                  /* a delay that is this many times longer than the longest usual one */
 #define HOLD_WINDOW_MOST_NS (INT64_C(1) << 60) /* a longer waiting time: there are no times */
 
 static void expire_side(struct ow_matcher *m, unsigned side, int64_t other_ns)
@@ -114,8 +114,8 @@ int ow_matcher_in_order(struct ow_matcher *m, enum ow_direction direction, int64
 }
 
 /*
- * The sender's capture is over, so that it does not show what was sent since. One that arrives then, far later than
- * usual, is rather sent again, as TCP does with what was lost.
+ * The sender's capture is over, so it does not show what was sent since. A packet that arrives then, far later than
+ * usual, was probably sent again, as TCP does with lost data.
  */
 static bool sent_since(const struct ow_matcher *m, enum ow_side side, const struct ow_pair *pair)
 {
@@ -163,7 +163,7 @@ static inline __attribute__((always_inline)) int meet(struct ow_matcher *m, enum
 	uint32_t i = *link;
 	const struct ow_record *other = &m->waiting.entry[i].record;
 	int64_t waited = record->time_ns - other->time_ns, delay = side == OW_SIDE_B ? waited : -waited;
-	/* The sign of the delay mostly tells its direction; asking for that of its flow costs more. */
+	/* The sign of the delay usually shows its direction; looking up its flow costs more. */
 	struct ow_plausible *plausible = &m->plausible[delay >= 0 ? OW_A_TO_B : OW_B_TO_A];
 	int64_t size = delay >= 0 ? delay : -delay;
 	if (!m->calls.met || !plausible->known || size < plausible->low_ns || size > plausible->high_ns ||
@@ -189,7 +189,7 @@ static inline __attribute__((always_inline)) int meet(struct ow_matcher *m, enum
 	return 0;
 }
 
-/* Others of its kind are about, or it is a piece of a train. */
+/* There are other packets with this id, or it is a byte range. */
 static __attribute__((noinline)) int push_queued(struct ow_matcher *m, enum ow_side side,
                                                  const struct ow_record *record, uint32_t *link)
 {
@@ -204,11 +204,11 @@ static __attribute__((noinline)) int expire(struct ow_matcher *m, enum ow_side s
 {
 	expire_side(m, side, other_ns);
 	expire_side(m, !side, now_ns);
-	/* Where times are in disorder, one side may be far ahead. */
+	/* If times are out of order, one side may be far ahead. */
 	return ow_matching_look(m, now_ns < other_ns ? now_ns : other_ns);
 }
 
-/* In line for either side by itself: which one comes is all chance, what follows then mostly is not. */
+/* Inlined for each side separately: which side is next is random, what follows then usually is not. */
 static inline __attribute__((always_inline)) int push(struct ow_matcher *m, enum ow_side side,
                                                       const struct ow_record *record, int64_t other_ns)
 {

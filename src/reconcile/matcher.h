@@ -7,30 +7,31 @@
 #include <stddef.h>
 
 /*
- * Matches two streams of packet records that come in time order, holding only what still waits for its counterpart.
+ * Matches two streams of packet records in the order of time, and keeps only what still waits for its counterpart.
  *
- * A packet whose id is unique in the window meets its counterpart and leaves. Identical packets wait until no further
- * copy can come between them, and are aligned (align.h): each pair is certain, or its delay has bounds.
- * Pieces of trains (len > 0) are matched by overlapping byte ranges, so that a superframe meets its segments.
+ * A packet whose id is unique in the window is matched and removed. Identical packets wait until no further copy can
+ * come between them, and are aligned (align.h): each pair is certain, or its delay has bounds. Byte ranges (len > 0)
+ * are matched by their overlap, so that a superframe matches its segments.
  *
  * Times are in the common time base: the caller has added the clock shift to B's.
  */
 struct ow_matcher;
 
 struct ow_pair {
-	/* Valid during the call; with len set to the common piece where it is a train's. */
+	/* Valid during the call; for a byte range, len is that of the common part. */
 	const struct ow_record *record[OW_SIDES];
-	bool alike;    /* others just like it could have been meant: its place among the sent packets says nothing */
-	bool repeated; /* others just like it are about: it says nothing of the clocks */
-	int64_t less_ns, more_ns; /* uncertain: the delay may be shorter, or longer, by so much */
-	int64_t step_ns; /* uncertain: the plausible delays next to each other are so far apart; 0 = not known */
+	/* there are identical packets that it could be: its position among the sent packets gives no information */
+	bool alike;
+	bool repeated;            /* there are identical packets: it gives no information about the clocks */
+	int64_t less_ns, more_ns; /* uncertain: the delay may be shorter, or longer, by this much */
+	int64_t step_ns;          /* uncertain: the distance of neighbouring plausible delays; 0 = not known */
 };
 
 enum ow_certainty {
 	OW_CERTAIN,   /* the delay of this pair is a sample */
 	OW_UNCERTAIN, /* identical packets: it is an estimate, with bounds */
 	OW_AMBIGUOUS, /* identical packets: it is not known */
-	OW_UNSETTLED, /* to be told by `settled` */
+	OW_UNSETTLED, /* `settled` reports it later */
 };
 
 /* A certain pair in the usual case: whole packets, unique, with a plausible delay. */
@@ -41,16 +42,16 @@ struct ow_meeting {
 	bool untimed; /* one of them is */
 };
 
-/* What the matcher tells, and asks. The caller counts. */
+/* Callbacks of the matcher. The caller counts. */
 struct ow_matcher_calls {
-	/* Certain pairs in the usual case, many at a time: late, but before any other call. NULL: by `matched`. */
+	/* Certain pairs in the usual case, many at a time: delayed, but before any other call. NULL: by `matched`. */
 	void (*met)(void *arg, const struct ow_meeting *meeting, size_t count);
 	void (*matched)(void *arg, const struct ow_pair *pair, enum ow_certainty certainty);
-	/* One of the unsettled pairs of this id is known now. Its records may be others than were told. */
+	/* One of the unsettled pairs of this id is known now. Its records may differ from those that were reported. */
 	void (*settled)(void *arg, const struct ow_pair *pair, enum ow_certainty certainty);
-	/* A record that found no counterpart. copy: its id matched shortly before. */
+	/* A record without a counterpart. copy: its id matched shortly before. */
 	void (*unmatched)(void *arg, enum ow_side side, const struct ow_record *record, bool copy);
-	/* Which way does this flow go, as far as is known? OW_DIRECTIONS = not known. */
+	/* The direction of this flow, as far as it is known. OW_DIRECTIONS = not known. */
 	enum ow_direction (*direction)(void *arg, enum ow_side side, uint32_t flow);
 	void *arg;
 };
@@ -58,30 +59,37 @@ struct ow_matcher_calls {
 int ow_matcher_create(int64_t window_ns, const struct ow_matcher_calls *calls, struct ow_matcher **ret_matcher);
 void ow_matcher_free(struct ow_matcher *matcher);
 
-/* Tells beforehand which delays are usual in a direction, from low to high. */
+/* Sets the usual delays of a direction before the start, from low to high. */
 void ow_matcher_expect(struct ow_matcher *matcher, enum ow_direction direction, int64_t low_ns, int64_t high_ns);
 
-/* Tells when a capture started: of identical packets, those before may be the counterparts. Before the first push. */
+/*
+ * Sets the start of a capture: for identical packets, those before may be the counterparts. To be called before the
+ * first push.
+ */
 void ow_matcher_start(struct ow_matcher *matcher, enum ow_side side, int64_t first_ns);
-/* All packets go one way, whatever the clocks say. */
+/* All packets go one way, whatever the clocks show. */
 void ow_matcher_one_way(struct ow_matcher *matcher);
 /* No packet of this direction is faster than the fastest unique one. */
 void ow_matcher_least(struct ow_matcher *matcher, enum ow_direction direction, int64_t least_ns);
 /* Packets of this direction overtake those that were sent up to reorder_ns earlier. */
 void ow_matcher_reorders(struct ow_matcher *matcher, enum ow_direction direction, int64_t reorder_ns);
 
-/* Packets of this direction arrive in the order in which they were sent, but for errors of timestamps up to slack_ns.
- * Returns 0 or -ENOMEM. */
+/*
+ * Packets of this direction arrive in the order in which they were sent, except for errors of timestamps up to
+ * slack_ns. Returns 0 or -ENOMEM.
+ */
 int ow_matcher_in_order(struct ow_matcher *matcher, enum ow_direction direction, int64_t slack_ns);
 
 /*
- * Takes the next record of one side. other_ns: the time of the next record of the other side that is still to come
- * (INT64_MAX when there is none); what waited longer than the window for it is unmatched. Returns 0 or -ENOMEM.
+ * Takes the next record of one side. other_ns: the time of the next record of the other side (INT64_MAX if there is
+ * none); what waited longer than the window for it is unmatched. Returns 0 or -ENOMEM.
  */
 int ow_matcher_push(struct ow_matcher *matcher, enum ow_side side, const struct ow_record *record, int64_t other_ns);
 
-/* Records of one side. order_ns has the time by which each is to be pushed, and one time more: that of the record
- * behind them. INT64_MAX at the end of the side. */
+/*
+ * Records of one side. order_ns has the time by which each is to be pushed, and one more: that of the record after
+ * them. INT64_MAX at the end of the side.
+ */
 struct ow_matcher_stream {
 	const struct ow_record *next, *end;
 	const int64_t *order_ns;
@@ -89,18 +97,18 @@ struct ow_matcher_stream {
 
 /* Pushes the records of both sides by time until those of one are used up. Returns 0 or -ENOMEM. */
 int ow_matcher_merge(struct ow_matcher *matcher, struct ow_matcher_stream stream[OW_SIDES]);
-/* Start loading what the pushes of these records will touch: first the hash buckets, some records later what these
- * hold. */
+/* Prefetch what the pushes of these records will access: first the hash buckets, some records later their contents. */
 void ow_matcher_prefetch(const struct ow_matcher *matcher, const struct ow_record *record, size_t count);
 void ow_matcher_prefetch_waiters(const struct ow_matcher *matcher, const struct ow_record *record, size_t count);
-/* Both streams have ended: everything that waits is settled, or unmatched. Returns 0 or -ENOMEM. */
+/* Both streams have ended: everything that waits is decided, or unmatched. Returns 0 or -ENOMEM. */
 int ow_matcher_finish(struct ow_matcher *matcher);
-/* Pairs of identical packets of which more copies were in flight than can be compared: their bounds may be too narrow.
+/*
+ * Pairs of identical packets of which more copies were in flight than can be compared: their bounds may be too narrow.
  */
 uint64_t ow_matcher_crowded(const struct ow_matcher *matcher, enum ow_direction direction);
-/* Unique packets that were received long before they were sent, told as ambiguous. */
+/* Unique packets that were received long before they were sent, reported as ambiguous. */
 uint64_t ow_matcher_impossible(const struct ow_matcher *matcher, enum ow_direction direction);
-/* Most records that waited at one time. */
+/* The largest number of records that waited at one time. */
 uint64_t ow_matcher_peak(const struct ow_matcher *matcher);
 
 #endif

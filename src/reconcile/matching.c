@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets that begin and end to wait, for the files of the matcher. */
+/* Start and end of waiting, for the files of the matcher. */
 #include "reconcile/matching.h"
 
 #include "reconcile/byte_range_index.h"

@@ -10,9 +10,9 @@
 #include "reconcile/recent.h"
 #include "reconcile/waiting.h"
 
-/* Internal to the matcher: what matcher.c (unique packets), identical.c and trains.c share. */
+/* Internal to the matcher: what matcher.c (unique packets), identical.c and byte_ranges.c have in common. */
 
-/* The queue of this id is looked at when the time comes. */
+/* The queue of this id is checked when the time comes. */
 struct ow_due {
 	uint64_t id;
 	int64_t time_ns;
@@ -26,8 +26,8 @@ struct ow_matcher {
 	struct ow_waiting waiting;
 	struct ow_plausible plausible[OW_DIRECTIONS];
 	struct ow_recent *recent;
-	uint64_t early[OW_DIRECTIONS]; /* unique packets that came too early to be plausible */
-	/* Until then a pair may be two copies of one packet, of which each capture misses one. */
+	uint64_t early[OW_DIRECTIONS]; /* unique packets that came implausibly early */
+	/* Until this time a pair may be two copies of one packet, of which each capture misses one. */
 	int64_t start_ns[OW_SIDES], hold_until_ns;
 	uint32_t held;
 	int64_t last_ns[OW_SIDES]; /* of the records that came */
@@ -49,10 +49,10 @@ struct ow_matcher {
 	uint32_t dues, due_first, due_room;
 	int64_t due_ns; /* of the first; INT64_MAX when there is none */
 	struct ow_meeting met[OW_MATCHING_MET];
-	unsigned mets; /* still to be told */
+	unsigned mets; /* not reported yet */
 };
 
-/* The marks of the way that a unique packet took; NULL = there are none. */
+/* The marks of the path of a unique packet; NULL = there are none. */
 static inline struct ow_fifo *ow_matching_fifo(struct ow_matcher *m, int64_t a_ns, int64_t b_ns)
 {
 	struct ow_fifo *fifo = &m->fifo[b_ns >= a_ns || m->one_way ? OW_A_TO_B : OW_B_TO_A];
@@ -66,7 +66,7 @@ static inline void ow_matching_mark(struct ow_matcher *m, int64_t a_ns, int64_t 
 		ow_fifo_note(fifo, fifo == m->fifo ? a_ns : b_ns, fifo == m->fifo ? b_ns : a_ns);
 }
 
-/* The packet is not unique after all. */
+/* The packet is not unique. */
 static inline void ow_matching_unmark(struct ow_matcher *m, int64_t a_ns, int64_t b_ns)
 {
 	struct ow_fifo *fifo = ow_matching_fifo(m, a_ns, b_ns);
@@ -83,7 +83,7 @@ static inline void ow_matching_tell_met(struct ow_matcher *m)
 	m->mets = 0;
 }
 
-/* For calls other than `met`, which comes first. */
+/* For callbacks other than `met`, which is called first. */
 static inline const struct ow_matcher_calls *ow_matching_calls(struct ow_matcher *m)
 {
 	ow_matching_tell_met(m);
@@ -93,7 +93,7 @@ static inline const struct ow_matcher_calls *ow_matching_calls(struct ow_matcher
 static inline struct ow_pair ow_matching_pair(enum ow_side side, const struct ow_record *mine,
                                               const struct ow_record *other)
 {
-	/* Not by index: narrow stores and a wide load of them would stall. */
+	/* Not by index: narrow stores followed by a wide load would stall. */
 	bool a = side == OW_SIDE_A;
 	return (struct ow_pair){.record = {a ? mine : other, a ? other : mine}};
 }
@@ -117,7 +117,7 @@ static inline void ow_matching_learn(struct ow_matcher *m, const struct ow_pair 
 	ow_plausible_add(&m->plausible[way], way == OW_A_TO_B ? d : -d);
 }
 
-/* Copies of a piece share the train's id: the sequence number tells them apart. */
+/* Copies of a byte range have the id of the stream: the sequence number distinguishes them. */
 static inline uint64_t ow_matching_copy_id(const struct ow_record *r)
 {
 	return r->len ? ow_mix64(r->id ^ r->seq) : r->id;
@@ -130,14 +130,14 @@ static inline void ow_matching_take(struct ow_matcher *m, uint32_t i)
 	ow_waiting_release(&m->waiting, i);
 }
 
-/* The last time at which what came at time_ns has not waited too long. */
+/* The last time at which a record of time_ns has not waited too long. */
 static inline int64_t ow_matching_until(const struct ow_matcher *m, int64_t time_ns)
 {
 	int64_t until_ns;
 	return __builtin_add_overflow(time_ns, m->window_ns, &until_ns) ? INT64_MAX : until_ns;
 }
 
-/* A waiter with this record, in no list yet; OW_NOBODY when out of memory. */
+/* A waiter with this record, in no list yet; OW_NOBODY if there is no memory. */
 static inline uint32_t ow_matching_new_waiter(struct ow_matcher *m, enum ow_side side, const struct ow_record *record,
                                               bool copy)
 {
@@ -153,7 +153,7 @@ static inline uint32_t ow_matching_new_waiter(struct ow_matcher *m, enum ow_side
 
 enum ow_verdict { OW_FEASIBLE, OW_TOO_LATE, OW_TOO_EARLY };
 
-/* Could these two be the same packet, given how long packets take? */
+/* Whether these two could be the same packet, by the usual delays. */
 static inline enum ow_verdict ow_matching_judge(const struct ow_matcher *m, const struct ow_pair *pair,
                                                 enum ow_direction way)
 {
@@ -164,19 +164,21 @@ static inline enum ow_verdict ow_matching_judge(const struct ow_matcher *m, cons
 	return d < p->low_ns ? OW_TOO_EARLY : d > p->high_ns ? OW_TOO_LATE : OW_FEASIBLE;
 }
 
-/* matcher.c: puts a record into the queue q of its id, OW_NOBODY = none yet. */
+/* matcher.c: adds a record to the queue q of its id, OW_NOBODY = none yet. */
 int ow_matching_wait(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q);
-/* matcher.c: the oldest waits no longer: unmatched. */
+/* matcher.c: the oldest does not wait any longer: unmatched. */
 void ow_matching_give_up(struct ow_matcher *m, uint32_t i);
 
-/* identical.c: a record whose id is not unique, or that waits to see whether it is; the queues whose time has come; the
- * end of a queue; memory. */
+/*
+ * identical.c: a record whose id is not unique, or that waits to see whether it is; the queues whose time has come; the
+ * end of a queue; memory.
+ */
 int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t *link);
 int ow_matching_look(struct ow_matcher *m, int64_t now_ns);
 void ow_matching_leave(struct ow_matcher *m, uint32_t q);
 void ow_matching_free_groups(struct ow_matcher *m);
 
-/* trains.c: a piece of a train. */
+/* byte_ranges.c: a byte range. */
 int ow_matching_push_segment(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q);
 
 #endif

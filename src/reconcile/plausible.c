@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define FIRST_UPDATE   8     /* samples before we trust the range at all */
+#define FIRST_UPDATE   8     /* samples before the range is used at all */
 #define UPDATE_AT_MOST 65536 /* samples between two updates */
 #define SLACK_NS       2000  /* two ticks of a microsecond clock */
 

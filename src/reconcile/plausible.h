@@ -6,22 +6,22 @@
 #include <stdint.h>
 
 /*
- * The range in which delays of one direction lie, learned from unequivocal matches: it decides between identical
- * packets. Half the 0.1 % quantile to twice the 99.9 % quantile, give or take the coarsest clock we accept.
+ * The range of delays of one direction, learned from certain matches: it decides between identical packets. Half of the
+ * 0.1 % quantile to twice the 99.9 % quantile, plus and minus the coarsest accepted clock tick.
  */
 #define OW_PLAUSIBLE_BUCKETS 256 /* 4 an octave over 64 bits */
 
 struct ow_plausible {
 	uint64_t count[OW_PLAUSIBLE_BUCKETS];
 	uint64_t samples, next_update;
-	int64_t low_ns, high_ns; /* meaningful when known */
-	int64_t least_ns; /* the least delay; if it is below the bucket of the 0.1 % quantile, the start of that */
+	int64_t low_ns, high_ns; /* defined if known */
+	int64_t least_ns; /* the smallest delay; if it is below the bucket of the 0.1 % quantile, the start of that */
 	int64_t min_ns;   /* of all samples */
 	bool known;
 };
 
 void ow_plausible_init(struct ow_plausible *plausible);
-/* Learns the range anew from the samples so far. */
+/* Computes the range again from the samples so far. */
 void ow_plausible_update(struct ow_plausible *plausible);
 
 static inline unsigned ow_plausible_bucket(int64_t delay_ns)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peeling of RDA and sRDA. One loop serves both: it is compiled for each kind and number of banks, so that hashing is
- * straight code. Cells are worked on as 16 bytes without their times. The cells of a packet are fetched when its pure
- * cell is queued, because a table for 1e5 differences does not stay in the cache. A queued cell that has kept its id
- * and count is still pure, so testing it again costs no hash.
+ * Peeling of RDA and sRDA. One loop is used for both: it is compiled for each kind and number of banks, so that hashing
+ * has no branches. Cells are processed as 16 bytes without their times. The cells of a packet are prefetched when its
+ * pure cell is queued, because a table for 1e5 differences does not fit into the cache. A queued cell with unchanged id
+ * and count is still pure, so testing it again needs no hash.
  *
- * As published, the order is that of a stack: the paper does not say, and a stack shows what goes wrong. (With a queue
- * most circles resolve, because the packets behind a false pure cell get decoded elsewhere in the meantime.)
+ * As published, the order is that of a stack: the paper does not define it, and a stack shows the problem. (With a
+ * queue most cycles resolve, because the packets behind a false pure cell are decoded elsewhere in the meantime.)
  */
 #include "reconcile/rda_peel.h"
 
@@ -22,7 +22,7 @@
 #define QUEUED     1u /* in `tag`: waits in the queue */
 #define EMPTIED    2u /* in `tag`: its packet was taken out */
 #define MARKS      (QUEUED | EMPTIED)
-/* Cells up to which a table (of 16 bytes a cell) stays in a core's second-level cache. */
+/* The largest table (in cells of 16 bytes) that stays in a core's second-level cache. */
 #define IN_CACHE 16384
 
 _Static_assert(OW_SRDA_HASHES_MAX <= PLACES_MAX, "places of a packet");
@@ -53,10 +53,10 @@ struct peeling {
 	const struct ow_synopsis *table; /* for its parameters and keys */
 	struct work *cell;
 	size_t cells;
-	struct item *queue; /* ring; a cell is in it once at most */
+	struct item *queue; /* ring; a cell is in it at most once */
 	size_t head, waiting;
 	bool published;
-	bool again; /* a cell that had been emptied was changed: an id may have been found twice */
+	bool again; /* an emptied cell was changed: an id may have been found twice */
 	struct found *found;
 };
 
@@ -76,7 +76,7 @@ static inline __attribute__((always_inline)) uint32_t places(const struct ow_syn
 	return banks;
 }
 
-/* bank: of the cell; without meaning for sRDA. */
+/* bank: of the cell; not used for sRDA. */
 static inline __attribute__((always_inline)) bool pure(const struct peeling *p, enum form form, uint32_t where,
                                                        uint32_t bank)
 {
@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) bool pure(const struct peeling *p, 
 	return here;
 }
 
-/* Queues a cell if it is pure, and fetches where its packet goes. */
+/* Queues a cell if it is pure, and prefetches the cells of its packet. */
 static inline __attribute__((always_inline)) void offer(struct peeling *p, enum form form, uint32_t where,
                                                         uint32_t bank)
 {
@@ -114,7 +114,7 @@ static inline __attribute__((always_inline)) void offer(struct peeling *p, enum 
 		__builtin_prefetch(p->cell + place[i], 1);
 }
 
-/* The next cell: the one that waits longest; as published, the last. */
+/* The next cell: the one that waited longest; as published, the last one. */
 static inline __attribute__((always_inline)) struct item next(struct peeling *p)
 {
 	p->waiting--;
@@ -161,7 +161,7 @@ static inline __attribute__((always_inline)) int extract(struct peeling *p, enum
 	return 0;
 }
 
-/* Works on a copy of the state whose address goes nowhere, so that it stays in registers. */
+/* Works on a local copy of the state, so that it stays in registers. */
 static inline __attribute__((always_inline)) int peel(struct peeling *state, enum form form, uint64_t steps_max,
                                                       uint64_t *ret_steps)
 {
@@ -176,7 +176,7 @@ static inline __attribute__((always_inline)) int peel(struct peeling *state, enu
 		struct item item = next(&p);
 		struct work *cell = p.cell + item.where;
 		cell->tag &= ~QUEUED;
-		/* As published, only a cell that has become empty is passed over. */
+		/* As published, only a cell that has become empty is skipped. */
 		bool believe = p.published ? cell->id || cell->delta : cell->id == item.id && cell->delta == item.delta;
 		int r = believe ? extract(&p, form, item.where) : 0;
 		if (r < 0)
@@ -203,7 +203,7 @@ static int peel_any(struct peeling *p, uint64_t steps_max, uint64_t *ret_steps)
 	}
 }
 
-/* B - A, and what of it is not empty. Squares wrap in a table that no packets could make. */
+/* B - A, and the part of it that is not empty. Squares wrap in a table that no packets could produce. */
 static size_t subtract(struct peeling *p, const struct ow_synopsis *a, const struct ow_synopsis *b, double *ret_squares)
 {
 	bool srda = a->ops->kind == OW_SYNOPSIS_SRDA;
@@ -249,8 +249,8 @@ static int list(const struct found *found, const int8_t *sign, struct ow_rda_pee
 }
 
 /*
- * An id that was found more than once (a false pure cell put it in, another took it out again) counts by the sum of its
- * signs. Rare: an id found twice changes the cell that it was first found in, which was empty since.
+ * An id that was found more than once (a false pure cell added it, another removed it again) counts by the sum of its
+ * signs. This is rare: an id found twice changes the cell in which it was found first, which was empty since.
  */
 static int list_net(const struct found *found, struct ow_rda_peel *ret_peel)
 {
@@ -278,7 +278,7 @@ static int list_net(const struct found *found, struct ow_rda_peel *ret_peel)
 static void inspect(const struct peeling *p, struct ow_rda_peel *peel)
 {
 	bool srda = p->table->ops->kind == OW_SYNOPSIS_SRDA;
-	/* The counts of one bank hold each packet once; those of a flat array k times. */
+	/* The counts of one bank contain each packet once; those of a flat array k times. */
 	size_t once = srda ? p->cells : ow_rda_of(p->table)->params.cells;
 	for (size_t i = 0; i < p->cells; i++)
 		peel->dirty += (p->cell[i].id | (uint32_t)p->cell[i].delta) != 0;

@@ -5,15 +5,15 @@
 #include "synopsis/synopsis.h"
 
 /*
- * Which packets only one of two points saw, from their RDAs or sRDAs (algorithm 1 of the RDA paper and of its
- * supplement, with the errata): cells of B - A that hold a single packet are taken out until none is left. Always ends:
- * a cell is tested again when its turn comes, and the steps are capped. Complete only if every cell ends empty.
+ * Finds the packets that only one of two points saw, from their RDAs or sRDAs (algorithm 1 of the RDA paper and of its
+ * supplement, with the errata): cells of B - A with a single packet are removed until none is left. It always ends: a
+ * cell is tested again when its turn comes, and the steps are limited. It is complete only if every cell ends empty.
  */
 
 struct ow_rda_peel_options {
 	/*
-	 * Algorithm 1 as printed, for comparison: a cell that was taken for pure is believed when its turn comes unless
-	 * it has become empty, and checks in the ids are not looked at.
+	 * Algorithm 1 as printed, for comparison: a cell that was found pure is used when its turn comes unless it has
+	 * become empty, and checks in the ids are ignored.
 	 */
 	bool published;
 	uint64_t steps; /* cap; 0 = 4 times the cells that are not empty, plus 100, which a decoding without errors
@@ -26,7 +26,7 @@ struct ow_rda_peel {
 	bool complete; /* every cell ended with ID = 0 and count = 0: these are all */
 	bool capped;   /* the steps ran out */
 	uint64_t steps;
-	/* What remains, for estimates when it is not complete. */
+	/* What remains, for estimates if it is not complete. */
 	size_t cells, dirty; /* all cells; cells that are not empty after peeling */
 	int64_t net;         /* packets only at B minus packets only at A that remain */
 	double squares;      /* sum of the squared counts of the difference before peeling */
@@ -38,9 +38,9 @@ int ow_rda_peel(const struct ow_synopsis *a, const struct ow_synopsis *b, const 
 void ow_rda_peel_done(struct ow_rda_peel *peel);
 
 /*
- * Repair (section VIII, latency aggregation): takes from `synopsis`, in which the packets of `cache` were counted,
- * those whose id is in `ids` (as the cells hold them). Of several packets with one id the last goes: the first copies
- * are what the other point has too. Returns in ret_erased how many were found.
+ * Repair (section VIII, latency aggregation): removes from `synopsis`, in which the packets of `cache` were counted,
+ * those whose id is in `ids` (as in the cells). Of several packets with one id the last is removed, because the other
+ * point has the first copies as well. ret_erased: how many were found.
  */
 int ow_rda_erase(struct ow_synopsis *synopsis, const uint64_t *ids, size_t count, const struct ow_sighting *cache,
                  size_t cached, size_t *ret_erased);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repair of RDA and sRDA: packets that only one point saw are taken out of its table with their cached times. */
+/* Repair of RDA and sRDA: removes packets that only one point saw from its table, with their cached times. */
 #include "reconcile/rda_peel.h"
 
 #include "base/id_map.h"

@@ -7,11 +7,11 @@
 #include <string.h>
 
 /*
- * Remembers the ids that matched lately, to tell a further copy of a packet from one that was never there. A fixed
- * table of 8-way sets, the last 2^17 ids or so: 512 KB, which stay in the second-level cache. An id is forgotten early
- * with the probability that 8 younger ids fell into its set: 3e-7 for the 10,000 ids that pass in 10 ms at 1 M
- * packets/s. 38 bits of an id are compared: one in 2 million is taken for a copy that is none, which then is matched
- * with more care; only if it stays without counterpart where it was received does it count as duplicated.
+ * Remembers the ids that matched recently, to distinguish a further copy of a packet from one that never matched. A
+ * fixed table of 8-way sets with about the last 2^17 ids: 512 KB, which stay in the second-level cache. An id is
+ * forgotten early with the probability that 8 younger ids fell into its set: 3e-7 for the 10,000 ids that pass in 10 ms
+ * at 1 M packets/s. 38 bits of an id are compared: one packet in 2 million is taken as a copy by mistake; it is then
+ * matched with more care, and counts as duplicated only if it stays without a counterpart where it was received.
  */
 #define OW_RECENT_SETS 16384u /* power of two */
 #define OW_RECENT_WAYS 8
@@ -27,7 +27,7 @@ void ow_recent_free(struct ow_recent *recent);
 
 static inline uint32_t ow_recent_seconds(int64_t time_ns)
 {
-	return (uint64_t)time_ns >> 30 & 0xff; /* near enough: 1.07 s */
+	return (uint64_t)time_ns >> 30 & 0xff; /* accurate enough: 1.07 s */
 }
 
 static inline uint32_t ow_recent_tag(uint64_t id)
@@ -53,10 +53,10 @@ static inline void ow_recent_add(struct ow_recent *recent, uint64_t id, int64_t 
 	way[0] = ow_recent_tag(id) | ow_recent_seconds(time_ns);
 }
 
-/* Is an entry for the id young enough? Out of line: hardly ever asked. */
+/* Whether an entry for the id is young enough. Not inlined, because it is rarely called. */
 bool ow_recent_young(const struct ow_recent *recent, uint64_t id, int64_t time_ns, int64_t within_ns);
 
-/* Was the id added within the last within_ns (to the second, at least one)? */
+/* Whether the id was added within the last within_ns (to the second, at least one). */
 static inline bool ow_recent_has(const struct ow_recent *recent, uint64_t id, int64_t time_ns, int64_t within_ns)
 {
 	const uint32_t *way = recent->set[ow_recent_set(id)];

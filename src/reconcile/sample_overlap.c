@@ -9,11 +9,11 @@
 #include <string.h>
 
 #define COPIES_MAX        64                      /* of an id, in a sample that is full */
-#define MAKE_ROOM         (OW_SAMPLE_MAX / 4 * 3) /* with more packets than this, a full sample is thinned */
+#define MAKE_ROOM         (OW_SAMPLE_MAX / 4 * 3) /* with more packets than this, a full sample is reduced */
 #define HOPS_LEAST        8                       /* packets that routers forwarded in either direction */
 #define DRIFT_STRETCHES   32
 #define DRIFT_SAMPLES     4    /* of each stretch, at least */
-#define DRIFT_MOST        5e-4 /* quartz is better than 500 ppm */
+#define DRIFT_MOST        5e-4 /* quartz clocks are better than 500 ppm */
 #define DRIFT_UNEXPLAINED 0.05 /* spread of the medians around the line, as a share of its rise */
 
 int ow_sample_init(struct ow_identity_sample *sample)
@@ -38,7 +38,7 @@ static int by_id(const void *x, const void *y)
 	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
 
-/* A flood of identical packets must not take the places of others. */
+/* A flood of identical packets must not displace others. */
 static void limit_copies(struct ow_identity_sample *s)
 {
 	size_t kept = 0, copies = 0;
@@ -80,7 +80,7 @@ struct difference {
 	int64_t ns;
 	int64_t b_ns; /* B's time */
 	uint64_t hosts;
-	int hops; /* routers took from its TTL on the way to B: 1, to A: -1; 0: it is the same */
+	int hops; /* routers decreased its TTL on the way to B: 1, to A: -1; 0: it is the same */
 	bool reverse, b_to_a;
 };
 
@@ -110,7 +110,10 @@ static size_t run_length(const struct ow_identity_sample *s, size_t i)
 	return n;
 }
 
-/* Mean time between packets that are alike: n of them, in the order of time; the first ones, which no limit took. */
+/*
+ * Mean time between identical packets: n of them, in the order of time; only the first ones, which the limit did not
+ * remove.
+ */
 static int64_t spacing(const struct ow_sampled *packet, size_t n)
 {
 	n = n < COPIES_MAX ? n : COPIES_MAX;
@@ -161,8 +164,8 @@ static void intersect(const struct ow_identity_sample *a, const struct ow_identi
 }
 
 /*
- * Between two hosts the way that is later at B is A to B, whatever the clocks say: D1 + offset > -D2 + offset.
- * Hosts that are seen in one direction only stay A to B here, and are left out where others show both.
+ * Between two hosts the direction that is later at B is A to B, whatever the clocks show: D1 + offset > -D2 + offset.
+ * Hosts with only one direction stay A to B here, and are ignored if others show both.
  */
 static size_t split_directions(struct difference *diff, size_t n, bool *ret_both)
 {
@@ -190,8 +193,8 @@ static size_t split_directions(struct difference *diff, size_t n, bool *ret_both
 }
 
 /*
- * No pair of hosts shows both directions. Where routers took from the TTL of some on the way to B and of others on the
- * way to A, they do. Returns how many of the differences are kept: those that show their direction.
+ * No pair of hosts shows both directions. If routers decreased the TTL of some packets on the way to B and of others on
+ * the way to A, these show them. Returns the number of kept differences: those that show their direction.
  */
 static size_t split_by_hops(struct difference *diff, size_t n, const size_t lower_ttl[2], bool *ret_both)
 {
@@ -222,8 +225,8 @@ static int by_size(const void *x, const void *y)
 }
 
 /*
- * The medians of stretches of time lie on a line when the clocks drift by much more than packets take, whatever their
- * directions (which a drift makes hard to tell). Smaller drifts do no harm here.
+ * The medians of time spans are on a line if the clocks drift by much more than packets take, whatever their directions
+ * (which a drift hides). Smaller drifts do no harm here.
  */
 static void find_drift(struct difference *diff, size_t n, struct ow_sample_overlap *c)
 {

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * What two captures have in common, from samples of their packets: how many, and what that says of the clocks.
- * A sample keeps the packets with the smallest ids, so that two samples of the same traffic hold the same packets
+ * What two captures have in common, from samples of their packets: their number, and what they show about the clocks. A
+ * sample keeps the packets with the smallest ids, so that two samples of the same traffic have the same packets
  * (hash-based selection, RFC 5475), whenever and in whatever order they passed.
  */
 
@@ -17,7 +17,7 @@ struct ow_sampled {
 	int64_t time_ns;
 	uint64_t hosts; /* hash of the unordered pair of addresses */
 	bool reverse;   /* which of the two directions between them */
-	uint8_t ttl;    /* or hop limit; 0 for what has none */
+	uint8_t ttl;    /* or hop limit; 0 if there is none */
 };
 
 #define OW_SAMPLE_MAX 65536u
@@ -31,32 +31,34 @@ struct ow_identity_sample {
 
 int ow_sample_init(struct ow_identity_sample *sample);
 void ow_sample_done(struct ow_identity_sample *sample);
-/* Would a packet of this id be kept? (Asking first saves making the rest of it.) */
+/* Whether a packet of this id would be kept. (Asking first saves computing the rest of it.) */
 static inline bool ow_sample_wants(const struct ow_identity_sample *sample, uint64_t id)
 {
 	return id < sample->below;
 }
 void ow_sample_add(struct ow_identity_sample *sample, const struct ow_sampled *packet);
 
-/* The comparison of two samples (which it sorts and thins to the smaller id range). */
+/* The comparison of two samples (which it sorts and reduces to the smaller id range). */
 struct ow_sample_overlap {
 	double share;         /* packets in common / packets of the smaller sample, 0..1 */
 	double packets;       /* estimate of the number in common over all that was offered */
 	size_t common;        /* packets in common in the samples */
-	size_t unique;        /* ids that occur exactly once on each side: what follows rests on these */
+	size_t unique;        /* ids that occur exactly once on each side: the following members use only these */
 	bool both_directions; /* some pair of hosts shows both directions, or the TTLs do */
-	size_t lower_ttl[2];  /* unique ids that routers took more from when B saw them, and when A did */
-	int64_t repeats_ns;   /* mean time between the packets that are most often alike, at A; 0 = none are */
-	/* Quantiles of B's time minus A's, over unique ids; by direction where both are seen, else all in a_to_b. */
+	size_t lower_ttl[2];  /* unique ids whose TTL was lower when B saw them, and when A did */
+	int64_t repeats_ns;   /* mean time between the most frequent identical packets, at A; 0 = there are none */
+	/* Quantiles of B's time minus A's, over unique ids; by direction if both are seen, otherwise all in a_to_b. */
 	int64_t low_ns[2], median_ns[2], high_ns[2]; /* 2 %, 50 %, 98 %; [0] A to B, [1] B to A */
 	int64_t min_ns, max_ns;                      /* over all */
-	/* What B's clock gains on A's in a nanosecond, if that is plain to see; all of the above is for B's clock
-	 * corrected by it from drift_from_ns (B's time) on. */
+	/*
+	 * The drift of B's clock against A's per nanosecond, if it is clearly visible; all of the above is for B's
+	 * clock corrected by it from drift_from_ns (B's time) on.
+	 */
 	double drift;
 	int64_t drift_from_ns;
 };
 
-/* drifting: look for a drift of the clocks, and take it out. */
+/* drifting: search for a drift of the clocks, and remove it. */
 int ow_sample_overlap_find(struct ow_identity_sample *a, struct ow_identity_sample *b, bool drifting,
                            struct ow_sample_overlap *ret_common);
 
