@@ -18,7 +18,7 @@
 #define SHIFT_STRETCHES 6                /* the same where there is one direction only; .. */
 #define SHIFT_CLEAR     20.0             /* .. it is so many times what the delays vary, .. */
 #define SHIFT_SAME      0.9              /* changes that differ by less are the same one */
-#define SHIFT_LEAST_NS  500000.0         /* .. and larger than what queues do to all packets for a while */
+#define SHIFT_LEAST_NS  100000.0         /* .. and larger than what queues do to all packets for a while */
 #define STEP_NEAR       12               /* stretches that are near a step */
 #define STEP_CLEAR      3.0              /* a step is at least this many times the change of the path itself */
 #define PPB_MOST        500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of the clocks */

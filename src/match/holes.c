@@ -66,8 +66,11 @@ static enum ow_hole_verdict judge_gap(const struct ow_match_pass *p, enum ow_sid
 		extra += g->from.packets >= gap->from.packets ? g->from.packets : 0;
 		lost += g->to.packets >= gap->to.packets ? g->to.packets : 0;
 	}
-	return ow_gap_judge(gap, share_of(from->extra - from->duplicated, extra, from->matched),
-	                    share_of(to->lost, lost, to->matched), p->records[!side]);
+	enum ow_hole_verdict verdict = ow_gap_judge(gap, share_of(from->extra - from->duplicated, extra, from->matched),
+	                                            share_of(to->lost, lost, to->matched), p->records[!side]);
+	/* Near the end of a capture they count as in flight: then there is nothing to say. */
+	bool counts = (gap->from.packets && from->extra > from->duplicated) || (gap->to.packets && to->lost);
+	return verdict == OW_HOLE_SHORT && !counts ? OW_NO_HOLE : verdict;
 }
 
 /* Marks the gaps that are far longer than the silences without missing packets. */

@@ -18,6 +18,9 @@ static inline uint64_t ow_match_matched(const struct ow_match_pass *pass)
 int ow_match_run(struct ow_match *match, struct ow_error *err);
 int ow_match_improve(struct ow_match *match, struct ow_error *err);
 int ow_match_settle(struct ow_match *match, struct ow_error *err);
+/* settle.c: doubles the waiting time, if some packets are nearly as late as that while others are lost and extra. False:
+ * it is long enough. */
+bool ow_match_wait_longer(struct ow_match *match);
 
 /* try_identities.c: if packets of both sides stay unmatched, tries other identities and keeps one that matches more. */
 int ow_match_try_identities(struct ow_match *match, struct ow_error *err);

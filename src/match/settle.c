@@ -10,6 +10,7 @@
 #define ORDER_SAMPLES  8    /* unique packets that show whether a path keeps the order: .. */
 #define ORDER_FORGIVES 100  /* one in this many may be a wrong pair; */
 #define ORDER_TIMES    1000 /* .. fewer than one in this many are overtaken */
+#define WINDOW_SURE    10   /* delays tell the waiting time if not more than one in this many is ambiguous */
 #define LEAST_SAMPLES  48   /* delays of unique packets, whose smallest stands for the smallest of all */
 
 int ow_match_run(struct ow_match *m, struct ow_error *err)
@@ -175,6 +176,28 @@ static bool learn_path(struct ow_match_pass *p)
 	return reordering || order || least;
 }
 
+/* The plan took the waiting time from a sample, of packets that are whole at both points. Delays of identical packets
+ * say nothing of how long it takes. */
+bool ow_match_wait_longer(struct ow_match *m)
+{
+	struct ow_match_pass *p = &m->pass;
+	int64_t correct = p->plan.shift_ns - p->plan.offset_ns, *window_ns = &p->plan.window_ns;
+	bool late = false;
+	if (m->options.window_ns || p->plan.untimed || *window_ns >= OW_WINDOW_STRETCH_NS)
+		return false;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_tally *t = &p->tally[d];
+		struct ow_delay delay;
+		ow_tally_summary(t, &delay);
+		int64_t most = delay.max_ns + (d == OW_A_TO_B ? correct : -correct);
+		late |= delay.samples && t->lost && t->extra > t->duplicated && most > *window_ns / 4 * 3 &&
+		        t->ambiguous * WINDOW_SURE <= t->matched;
+	}
+	if (late)
+		*window_ns = *window_ns < OW_WINDOW_STRETCH_NS / 2 ? 2 * *window_ns : OW_WINDOW_STRETCH_NS;
+	return late;
+}
+
 /* One change to the plan after a pass: true if another pass is needed. */
 static bool improve(struct ow_match *m)
 {
@@ -184,7 +207,7 @@ static bool improve(struct ow_match *m)
 		ow_plan_limit(&m->planner, &p->plan, least_available(p));
 		return true;
 	}
-	if (p->miscounted || learn_path(p))
+	if (p->miscounted || learn_path(p) || ow_match_wait_longer(m))
 		return true;
 	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->drift_settled) {
 		m->drift_settled = true;

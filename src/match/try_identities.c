@@ -226,27 +226,6 @@ static int name_fragmented(struct ow_match *m)
 	return 0;
 }
 
-/*
- * The plan took the waiting time from packets that are whole at both points. Whether some fragments are nearly that
- * late, and others possibly later.
- */
-static bool fragments_too_late(const struct ow_match *m)
-{
-	const struct ow_match_pass *p = &m->pass;
-	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
-	if (m->options.window_ns || p->plan.untimed || p->plan.window_ns >= OW_WINDOW_STRETCH_NS)
-		return false;
-	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-		const struct ow_tally *t = &p->tally[d];
-		struct ow_delay delay;
-		ow_tally_summary(t, &delay);
-		int64_t most = delay.max_ns + (d == OW_A_TO_B ? correct : -correct);
-		if (delay.samples && t->lost && t->extra > t->duplicated && most > p->plan.window_ns / 4 * 3)
-			return true;
-	}
-	return false;
-}
-
 /* Matches packets with their fragments: those without DF; and those with it, if that is what is missing. */
 static int try_fragments(struct ow_match *m, struct ow_error *err)
 {
@@ -273,11 +252,8 @@ static int try_fragments(struct ow_match *m, struct ow_error *err)
 		return r;
 	ow_tcp_segments_learn_cuts(&p->pieces);
 	r = ow_match_run(m, err);
-	while (r == 0 && fragments_too_late(m)) {
-		p->plan.window_ns =
-			p->plan.window_ns < OW_WINDOW_STRETCH_NS / 2 ? 2 * p->plan.window_ns : OW_WINDOW_STRETCH_NS;
+	while (r == 0 && ow_match_wait_longer(m))
 		r = ow_match_run(m, err);
-	}
 	return r;
 }
 

@@ -34,8 +34,9 @@ REPAIRED = [
     10033, 40971,  # copies that arrived before the other capture started
     1666,  # faster than all others, before the other capture started
     20178, 21018, 60082, 20411, 40891,  # holes of which few packets, or wrong pairs, tell
-    60071, 60126, 60188, 21308, 60381,  # clocks that are set
+    60071, 60126, 60188, 21308, 60381, 60588,  # clocks that are set
     40075,  # both captures drop packets of a flood
+    60752,  # packets that take longer than the waiting time
 ]
 
 
