@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probes through a network whose every deed is known: counts, ways of loss, delays, order, and what cannot be told. */
+/*
+ * Probes through a simulated network with known truth: counts, directions of loss, delays, order, and undecided cases.
+ */
 #include "active/probes.h"
 
 #include "base/random.h"
@@ -252,7 +254,7 @@ static void test_both_ways(void **state)
 	done(&w);
 }
 
-/* A stateless reflector tells only that they are lost. */
+/* With a stateless reflector only the loss itself is known. */
 static void test_stateless(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reflector answers and what it does not: numbers, lengths, limits, keys, strangers in any number. */
+/* What a reflector answers and what it does not: numbers, lengths, limits, keys, floods of clients. */
 #include "active/reflector.h"
 
 #include "base/bytes.h"
@@ -160,7 +160,7 @@ static void test_limits(void **state)
 	ow_reflector_free(f);
 }
 
-/* A flood from everywhere: memory is what it was, and who was here keeps his session. */
+/* A flood from many sources: memory stays constant, and existing clients keep their sessions. */
 static void test_flood(void **state)
 {
 	(void)state;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* STAMP's packets against bytes put together by hand from RFC 8762 and RFC 8972 (HMACs by Python's hmac module), and
- * every packet there and back. */
+/*
+ * STAMP's packets compared with bytes composed by hand from RFC 8762 and RFC 8972 (HMACs by Python's hmac module), and
+ * encoding and decoding of every packet.
+ */
 #include "active/stamp.h"
 
 #include "base/bytes.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message that is described once: measured, written and read alike, and refused where it is wrong. */
+/* A message that is described once: measured, written and read in the same way, and refused if it is wrong. */
 #include "base/coder.h"
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers, times and names as people read them; nothing that a file or a peer says can steer the terminal. */
+/* Numbers, times and names as text; data from a file or a peer cannot control the terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

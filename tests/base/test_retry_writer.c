@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every item is written once and in order, or is still there: whatever the disk does, and when it ends. */
+/* Every item is written once and in order, or is still queued: whatever the disk does, and when it ends. */
 #include "base/retry_writer.h"
 #include <errno.h>
 #include <pthread.h>
@@ -127,7 +127,7 @@ static void hurry(void **state)
 	expect_order(&disk, 3);
 }
 
-/* A failure is told once, tried again, and costs no item until the queue is full; then the caller decides. */
+/* A failure is reported once and retried, and loses no item until the queue is full; then the caller decides. */
 static void fails(void **state)
 {
 	(void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of a clock, told from slewing and from readings that are held up. Times are made up; one test reads the host's.
- */
+/* Clock steps, distinguished from slewing and from delayed readings. Times are synthetic; one test reads the host's. */
 #include "base/random.h"
 #include "base/steps.h"
 #include "base/time.h"
@@ -86,7 +85,7 @@ static void adds_up_small_steps(void **state)
 	assert_in_range(told, 2900000 - 100, 3000000 + 100);
 }
 
-/* A thread that is held up between the readings sees no step where none was, and the next reading tells. */
+/* A thread that is delayed between the readings sees no false step, and the next reading decides. */
 static void waits_for_a_better_reading(void **state)
 {
 	(void)state;

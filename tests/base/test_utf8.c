@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which characters from outside are shown, and that no bytes whatever get through as anything else. */
+/* Which characters from outside are printed, and that no other bytes get through. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times as people write them. */
+/* Times in their usual notations. */
 #include "base/when.h"
 #include <errno.h>
 #include <setjmp.h>

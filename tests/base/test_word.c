@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distances of words, and the word that was meant. */
+/* Distances of words, and suggestions for misspelled ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

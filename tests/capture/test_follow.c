@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The follower of pcapng sees the same in a stream whatever the pieces it comes in, and never reads beyond one. */
+/* The follower of pcapng gives the same result however the stream is divided, and never reads beyond its input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live capture in a namespace of its own: every frame once, with direction, bytes, time; drops counted; ends noticed.
- */
+/* Live capture in its own namespace: every frame once, with direction, bytes, time; drops counted; ends noticed. */
 #include "capture/filter.h"
 #include "capture/iface/iface.h"
 #include "packet/packet_filter.h"
@@ -257,7 +256,7 @@ static void stamps_are_those_of_other_sockets(void **state)
 	}
 }
 
-/* Nobody reads while more is sent than the ring holds: what it could not take is counted. */
+/* More is sent than the ring holds while nobody reads: the drops are counted. */
 static void drops_are_counted(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files in memory: what they hold, files that are cut or grow while they are read, bus errors of others. */
+/* Mapped files: contents, files that are cut or grow while they are read, bus errors of other code. */
 #include "craft.h"
 
 #include "capture/file/mapping.h"

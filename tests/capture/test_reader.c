@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is no capture, and every capture of the trace collection against the packet counts of its index. */
+/*
+ * Files that are not captures, and every capture of the trace collection compared with the packet counts of its index.
+ */
 #include "craft.h"
 
 #include "base/random.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A capture file as a live source: all frames, in their own time, with a watermark that keeps its word. */
+/* A capture file as a live source: all frames, in their own time, with a watermark that is never wrong. */
 #include "base/clock.h"
 #include "base/time.h"
 #include "capture/iface/iface.h"

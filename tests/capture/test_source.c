@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gzip in all its shapes and damages; pipes and standard input, which can be read twice all the same. */
+/* gzip in all forms, also damaged; pipes and standard input, which can also be read twice. */
 #include "craft.h"
 
 #include "capture/file/source.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of `oneway point keygen`; the keys themselves are tested in tests/wire. */
+/* The arguments of `oneway point keygen`; tests/exchange/test_keys.c tests the keys themselves. */
 #include "cli/cli.h"
 #include "exchange/session.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program as people run it: arguments, outputs, exit codes. The program's path comes in ONEWAY. */
+/* The program as users run it: arguments, outputs, exit codes. The program's path is in ONEWAY. */
 #include "capture/file/reader.h"
 #include <jansson.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway results as people run it. The program's path comes in ONEWAY. */
+/* oneway results as users run it. The program's path is in ONEWAY. */
 #include "../result/interval_sample.h"
 #include "store/store.h"
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines that do not fit a terminal are broken at spaces; what is copied from it is not broken. */
+/* Lines that do not fit a terminal are broken at spaces; text to be copied is not broken. */
 #include "cli/wrap.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations: what is understood, and that everything else is refused with the line and the reason. */
+/* Configurations: what is accepted, and that everything else is refused with the line and the reason. */
 #include "config/config.h"
 #include "config/yaml.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a running point accepts of another configuration. */
+/* Which changes of the configuration a running point accepts. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static bool same_as(const char *segment)
 	return same;
 }
 
-/* A lane goes on only if the other segment would measure the same. */
+/* A lane continues only if the new segment would measure the same. */
 static void segments_that_measure_alike(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of a configuration that do not fit each other, or this host. */
+/* Entries of a configuration that contradict each other, or this host. */
 #include "config/config_check.h"
 
 #include <errno.h>

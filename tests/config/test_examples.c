@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pair of configurations in docs/examples: each is right, they fit together, and the keys are those of keygen. */
+/* The pair of configurations in docs/examples: each is valid, they fit each other, and the keys are those of keygen. */
 #include "point/agreement.h"
 #include "exchange/session.h"
 

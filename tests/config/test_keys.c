@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of keys: values with their limits, and that the documentation has the tables as they are. */
+/* Tables of keys: values with their limits, and that the documentation contains the tables. */
 #include "config/config_station.h"
 #include "config/config.h"
 
@@ -32,7 +32,7 @@ static char *load(const char *page)
 	return text;
 }
 
-/* Every row of every table stands in its page. */
+/* Every row of every table is in its page. */
 static void documented(void **state)
 {
 	(void)state;

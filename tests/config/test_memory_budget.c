@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory budget: parts never add up to more than there is, and every lane gets what it needs if that can be had. */
+/* The memory budget: parts never add up to more than the budget, and every lane gets what it needs if possible. */
 #include "base/random.h"
 #include "base/time.h"
 #include "config/memory_budget.h"
@@ -18,7 +18,7 @@ static void test_retention(void **state)
 	assert_int_equal(r.open_max, 24);
 	assert_int_equal(r.notice_ns, OW_RETAIN_NS);
 	assert_int_equal(r.patience_ns, OW_PATIENCE_NS);
-	/* Long intervals: the least number of pages, and two intervals until it is told. */
+	/* Long intervals: the smallest number of waiting intervals, and two intervals until it is reported. */
 	ow_agree_retention(60 * OW_NS_PER_S, 0, 1, &r);
 	assert_int_equal(r.pages_max, OW_RETAIN_MIN);
 	assert_int_equal(r.notice_ns, 120 * OW_NS_PER_S);
@@ -38,7 +38,10 @@ static void test_retention(void **state)
 	assert_int_equal(r.pages_max, 51);
 }
 
-/* A lane of the least bytes has pages of the least size, one byte less has none; pages fit into the lane. */
+/*
+ * A lane with the smallest number of bytes has intervals of the smallest size, one byte less has none; they fit into
+ * the lane.
+ */
 static void test_stamps(void **state)
 {
 	(void)state;

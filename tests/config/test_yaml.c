@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* YAML as a tree: what is taken, and that all else is refused with its line. */
+/* YAML as a tree: what is accepted, and that everything else is refused with its line. */
 #include "config/yaml.h"
 
 #include <errno.h>

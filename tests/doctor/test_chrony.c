@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for chronyd answers with what chronyd 4.3 said, or with nonsense. */
+/* A stand-in for chronyd answers with recorded answers of chronyd 4.3, or with invalid data. */
 #include "doctor/chrony.h"
 
 #include "base/bytes.h"
@@ -194,7 +194,7 @@ static void nonsense_is_ignored(void **state)
 	end(&stage);
 }
 
-/* Nobody listens: no error, no wait. */
+/* If nobody listens, there is no error and no delay. */
 static void without_chronyd(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts of this host against other ways to ask for them, and what a configuration needs of it. */
+/* Facts of this host compared with other sources of them, and what a configuration needs. */
 #include "doctor/host_facts.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every verdict of a check-up, from facts made up for it. */
+/* Every verdict of the checks, from synthetic facts. */
 #include "base/time.h"
 #include "doctor/host_judge.h"
 

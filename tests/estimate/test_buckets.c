@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fixed buckets of delays: bounds, and samples that stand for more packets than they are. */
+/* The fixed buckets of delays: bounds, and samples that stand for several packets. */
 #include "estimate/buckets.h"
 #include <setjmp.h>
 #include <stdarg.h>

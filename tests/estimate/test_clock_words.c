@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A negative delay is explained, and so is a clock error beyond the delay; otherwise nothing is said. */
+/* A negative delay is explained, and so is a clock error beyond the delay; otherwise there is no text. */
 #include "estimate/clock_words.h"
 #include <math.h>
 #include <setjmp.h>

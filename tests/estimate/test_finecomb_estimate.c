@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FineComb against the truth of streams with loss and drift over the boundaries, and the coverage of its intervals. */
+/*
+ * FineComb compared with the truth of streams with loss and drift over the boundaries, and the coverage of its
+ * intervals.
+ */
 #include "estimate/finecomb_estimate.h"
 #include "papers/stream.h"
 #include "synopsis/copies.h"
@@ -74,7 +77,7 @@ static struct measured measure(const struct scene *s, uint64_t seed, const struc
 	struct ow_view vb = {.synopsis = &b->base, .packets = stream.bs};
 	assert_int_equal(ow_finecomb_estimate_with(&va, &vb, options, &m.e), 0);
 	m.truth = stream.truth;
-	/* Beside the margins, before and after hold the packets that drifted out. */
+	/* In addition to the margins, before and after have the packets that drifted out. */
 	m.lost = (double)stream.truth.lost - ((double)stream.befores + (double)stream.afters - 2 * MARGIN);
 	ow_synopsis_free(&a->base);
 	ow_synopsis_free(&b->base);
@@ -119,7 +122,7 @@ static void test_coverage(void **state)
 		}
 		share(s->what, "the mean", mean, 0.92, 0.99);
 		share(s->what, "the standard deviation", stddev, 0.92, 0.99);
-		/* Without drift exact, but for packets that drift unseen. */
+		/* Without drift it is exact, except for packets that drift unseen. */
 		share(s->what, "lost packets", lost, 0.92, 1);
 		share(s->what, "extra packets", extra, 0.92, 1);
 	}

@@ -159,7 +159,7 @@ static void keys_are_selected(void **state)
 	ow_flow_tally_free(tally);
 }
 
-/* What a match hands over when it has no more numbers for flows. */
+/* What a match passes on when it has no more numbers for flows. */
 static void coarse_keys_are_told(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The default method from two streams to numbers: exactness, coverage, bytes, and what happens when it cannot do it. */
+/* The default method from two streams to numbers: exactness, coverage, bytes, and its behaviour when it fails. */
 #include "estimate/fold_estimate.h"
 #include "papers/stream.h"
 #include "synopsis/copies.h"
@@ -318,7 +318,7 @@ static void copies(void **state)
 	assert_true(o.estimate.mean_ns.status == OW_VALUE_ESTIMATED && o.estimate.mean_ns.high > 9);
 }
 
-/* A long chain of copies, of which one is lost, takes one pass and not one for each copy. */
+/* A long chain of copies, of which one is lost, takes one pass instead of one for each copy. */
 static void many_copies(void **state)
 {
 	(void)state;

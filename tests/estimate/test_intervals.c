@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results by interval: the intervals lie where they should, add up to the whole, and stay within their bounds. */
+/* Results by interval: the intervals have the right times, add up to the whole, and stay within their bounds. */
 #include "base/random.h"
 #include "base/time.h"
 #include "estimate/delay.h"
@@ -117,7 +117,7 @@ static void bounds(void **state)
 	ow_intervals_free(s);
 }
 
-/* Random packets, a little out of order as matching tells them: the intervals add up to one accumulator of all. */
+/* Random packets, slightly out of order as matching reports them: the intervals add up to one accumulator of all. */
 static void intervals_add_up(void **state)
 {
 	(void)state;

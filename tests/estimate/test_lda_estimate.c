@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Papers' examples, every pattern of loss at tiny sizes, and whether intervals hold what they promise. */
+/* The papers' examples, every pattern of loss at tiny sizes, and the coverage of intervals. */
 #include "estimate/lda_estimate.h"
 #include "estimate/moments_estimate.h"
 #include "papers/stream.h"

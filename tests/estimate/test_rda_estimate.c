@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RDA and sRDA: the paper's examples, exactness when all is decoded, and whether intervals hold what they promise. */
+/* RDA and sRDA: the paper's examples, exactness if everything is decoded, and the coverage of intervals. */
 #include "base/random.h"
 #include "estimate/rda_estimate.h"
 #include "papers/stream.h"

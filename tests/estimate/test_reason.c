@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reasons: each has a text of its own, by which it is found again. */
+/* Reasons: each has its own text, from which it is found again. */
 #include "estimate/reason.h"
 
 #include <setjmp.h>

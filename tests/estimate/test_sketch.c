@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public synopses, used as a program of somebody else would use them: public headers only, but for random numbers.
- */
+/* The public synopses, used as another program would use them: only public headers, except for random numbers. */
 #include "../point/scarce.h"
 #include "base/random.h"
 #include <errno.h>

@@ -57,7 +57,7 @@ static void the_result_adds_up(void **state)
 	assert_true(t->first_received_ns == 15 && t->last_received_ns == 1005);
 }
 
-/* A packet of which the place is not known neither is reordered nor makes others so. */
+/* A packet with an unknown position neither is reordered nor makes others reordered. */
 static void unplaced_packets_are_in_no_order(void **state)
 {
 	struct ow_tally *t = *state;
@@ -102,7 +102,7 @@ static void every_order_of_six(void **state)
 	}
 }
 
-/* Pieces of one frame share its number: none of them is late for the others. */
+/* Segments of one frame have its number: none of them is late for the others. */
 static void pieces_of_a_frame_are_in_order(void **state)
 {
 	struct ow_tally *t = *state;

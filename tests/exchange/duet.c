@@ -239,7 +239,7 @@ static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2]
 	qsort(p[1], count[1], sizeof *p[1], by_time);
 }
 
-/* The packets up to the end of the interval go through the ledger; its page. */
+/* The packets up to the end of the interval go through the interval log; returns those of the interval. */
 static struct ow_interval_packets *make_page(struct duet *duet, struct ow_interval_log *ledger, const struct packet *p,
                                              size_t count, size_t *at, int64_t interval, int side,
                                              const struct ow_identity *identity)

@@ -6,8 +6,8 @@
 #include "exchange/exchange.h"
 
 /*
- * Two exchanges of a lane with a wire in memory between them, and traffic whose truth is known: packets go through real
- * ledgers, frames over a wire that may delay, drop, double, reorder or damage them.
+ * Two exchanges of a lane with a wire in memory between them, and traffic with known truth: packets go through real
+ * interval logs, frames over a wire that may delay, drop, duplicate, reorder or damage them.
  */
 struct traffic {
 	uint64_t packets;   /* of an interval */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses as people write them, over the loopback interface. */
+/* Addresses in their usual notations, over the loopback interface. */
 #include "link.h"
 
 #include <errno.h>

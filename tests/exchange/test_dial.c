@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections in the background: whoever dials never waits, whatever the resolver does. */
+/* Connections in the background: the caller never waits, whatever the resolver does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

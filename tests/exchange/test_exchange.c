@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol between two exchanges, against the truth: every kind of traffic, every kind of trouble on the wire. */
+/*
+ * The protocol between two exchanges, compared with the truth: every kind of traffic, every kind of fault on the wire.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -177,7 +179,7 @@ static void test_duplicates(void **state)
 	duet_done(&d);
 }
 
-/* Identical packets: counts are exact over the run, delays of what cannot be told apart are left out. */
+/* Identical packets: counts are exact over the run; uncertain delays are omitted. */
 static void test_identical(void **state)
 {
 	(void)state;
@@ -222,7 +224,7 @@ static void test_extremes(void **state)
 	duet_done(&d);
 }
 
-/* The points sample differently: the coarser sample wins, and the other point is told. */
+/* The points sample differently: the coarser sample is used, and the other point is informed. */
 static void test_shifts(void **state)
 {
 	(void)state;
@@ -263,7 +265,7 @@ static void test_shifts(void **state)
 	}
 }
 
-/* Many packets for a while: a sample only then, whoever has too little memory for all of them. */
+/* Many packets for a while: a sample only then, whichever point has too little memory. */
 static void test_calm(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes to frames: any cut of the stream gives the same frames, and memory follows what has arrived. */
+/* Bytes to frames: any division of the stream gives the same frames, and memory depends on what has arrived. */
 #include "exchange/frames.h"
 
 #include "base/bytes.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of an interval: what one field allows another, written and read alike; lies cost no memory. */
+/*
+ * The messages of an interval: dependencies between fields, written and read in the same way; false lengths cost no
+ * memory.
+ */
 #include "exchange/message_lane.h"
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that never speak, or stop in the middle: each costs little, and each is given up in time. */
+/* Peers that are silent, or stop in the middle: each costs little, and each is given up in time. */
 #include "link.h"
 #include "mint.h"
 
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define SILENT 1000
-/* Bytes that a connection may cost: who never speaks costs no TLS, who has begun to costs some 60 KiB. */
+/* Bytes that a connection may cost: a silent client costs no TLS, one that has begun to speak some 60 KiB. */
 #define COST_SILENT 4096
 #define COST_BEGUN  98304
 

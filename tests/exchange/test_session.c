@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is accepted and who is not, over real sockets; both ends say why. */
+/* Which peers are accepted, over real sockets; both ends report the reason. */
 #include "link.h"
 #include "mint.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an open session carries: any sizes, any cuts, both ways at once, with limits on what waits. */
+/* Data of an open session: any sizes, any divisions, both directions at once, with limits on what waits. */
 #include "link.h"
 #include "mint.h"
 
@@ -146,7 +146,7 @@ static void a_byte_at_a_time(void **state)
 	free(bytes);
 }
 
-/* Nobody takes the frames: reading stops, and goes on when somebody does. */
+/* Nobody takes the frames: reading stops, and continues when somebody does. */
 static void pauses_when_frames_wait(void **state)
 {
 	(void)state;

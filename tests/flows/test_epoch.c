@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Epochs to bytes and back: every form and packing, sums, and what must be refused. */
+/* Encoding and decoding of epochs: every form and packing, sums, and what must be refused. */
 #include "base/random.h"
 #include "synopsis/colate_plan.h"
 #include "flows/bits.h"
@@ -254,7 +254,9 @@ static void test_info(void **state)
 	assert_true(back.counts);
 	for (size_t i = 0; i < size; i++)
 		assert_true(ow_epoch_info_decode(bytes, i, &back, &err) < 0);
-	/* A byte that differs is refused or makes another description, but for what is of no meaning to comparing. */
+	/*
+	 * A changed byte is refused or gives another description, except for fields that do not matter for comparing.
+	 */
 	for (size_t i = 0; i < size; i++) {
 		bytes[i] ^= 1;
 		if (ow_epoch_info_decode(bytes, size, &back, &err) == 0)

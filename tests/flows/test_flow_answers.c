@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of flows as text, JSON and CSV: what is not known, bounds that are infinite, legs, warnings. */
+/* Answers for flows as text, JSON and CSV: unknown values, infinite bounds, legs, warnings. */
 #include "flows/flow_answers.h"
 #include <jansson.h>
 #include <math.h>

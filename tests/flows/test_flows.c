@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Per-flow estimates on small recordings: against dense linear algebra, and on input that is wrong in every way. */
+/* Per-flow estimates on small recordings: compared with dense linear algebra, and on wrong input of every kind. */
 #include "base/random.h"
 #include "flows/flows.h"
 #include "flows/flows_solver.h"
@@ -209,7 +209,7 @@ static void test_dense(void **state)
 			}
 }
 
-/* Idle and congested times are told apart: flows of one packet, 20 in a counter, know the delay of their time. */
+/* Idle and congested times are distinguished: flows of one packet, 20 in a counter, get the delay of their time. */
 static void test_times(void **state)
 {
 	(void)state;

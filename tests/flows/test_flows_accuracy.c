@@ -317,8 +317,10 @@ static void test_wide_spread(void **state)
 	compare_linear(OW_SIM_CONSTANT, 1, 0);
 }
 
-/* The deviation of flows of at least 1024 packets: published, from all 0.5 counters a flow; and from 0.4 in two banks
- * and 0.1 beside them. */
+/*
+ * The deviation of flows of at least 1024 packets: as published, from all 0.5 counters per flow; and from 0.4 in two
+ * banks and 0.1 in addition.
+ */
 static void test_deviation(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do the 95 % intervals of per-flow means hold the truth, with one clean counter as with ten thousand? Simulated flows
- * whose delays are alike, differ by factors, are of two kinds, grow with the flow's size or change with time; with and
- * without loss, with flows of one packet and of up to 1000.
+ * Whether the 95 % intervals of per-flow means contain the truth, with one clean counter and with ten thousand.
+ * Simulated flows whose delays are similar, differ by factors, are of two kinds, grow with the flow's size or change
+ * with time; with and without loss, with flows of one packet and of up to 1000.
  */
 #include "base/random.h"
 #include "flows/flows.h"

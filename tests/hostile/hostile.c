@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile FOLDER HOST PORT ATTACK...: plays attacks on a point, one after the other; tests/system/test_hostile.py has
- * the point. Each attack says what came of it and whether the point's answer was the right one; what the point then
- * logs, counts and measures is looked at there. FOLDER has keys as `oneway point keygen` makes them: rome is a peer
- * with segment `theirs`, london another one with segment `honest`, moscow a point of the same CA in no segment.
+ * hostile FOLDER HOST PORT ATTACK...: runs attacks on a point, one after the other; tests/system/test_hostile.py has
+ * the point. Each attack reports its outcome and whether the point's answer was right; the Python test checks what the
+ * point logs, counts and measures. FOLDER has keys as `oneway point keygen` makes them: rome is a peer with segment
+ * `theirs`, london another one with segment `honest`, moscow a point of the same CA in no segment.
  */
 #include "client.h"
 #include "lies.h"
@@ -116,7 +116,7 @@ static bool right_psk(const struct target *t)
 
 #define CROWD 400
 
-/* Many who never speak, and as many who begin to; all at once. The point may refuse any of them. */
+/* Many silent clients, and as many that begin to speak; all at once. The point may refuse any of them. */
 static bool flood(const struct target *t)
 {
 	static struct client client[CROWD];
@@ -126,7 +126,7 @@ static bool flood(const struct target *t)
 		if (i % 2)
 			client_bytes(&client[i], "\x16\x03\x01", 3);
 	}
-	/* Whole handshakes meanwhile, of strangers. */
+	/* Complete handshakes at the same time, of unauthenticated clients. */
 	for (unsigned i = 0; i < CROWD / 4; i++) {
 		struct client more;
 		client_connect(&more, t);

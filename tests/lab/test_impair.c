@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lab's wire in virtual time: fates by their models, and the books that are kept of them. */
+/* The lab's wire in virtual time: fates by their models, and the counts of them. */
 #include "lab/impair.h"
 #include "lab/wiretruth.h"
 

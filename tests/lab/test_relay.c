@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lab's wire with real packets in namespaces: what the relay says it did, what the sink received, and what captures
- * at both hosts show when `oneway match` compares them, are the same packet for packet. Needs root; skips without.
+ * The lab's wire with real packets in namespaces: what the relay reports, what the sink received, and what captures at
+ * both hosts show when `oneway match` compares them agree packet by packet. Needs root; otherwise it is skipped.
  */
 #include "lab/relay.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of the points meet the truth of the wire: lines are read, rows come in order, each once, none is lost. */
+/*
+ * Results of the points are compared with the truth of the wire: lines are read, rows come in order, each once, none is
+ * lost.
+ */
 #include "lab/lab.h"
 
 #include "base/random.h"

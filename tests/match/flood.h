@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 /*
- * Packets of somebody who knows all of the program, and the seed that he believes to be in use: of all that he could
- * send he sends those whose ids begin with the same bits, so that they meet in one place of every table.
+ * Packets of an attacker who knows the whole program, and the seed that he believes to be in use: he sends only packets
+ * whose ids begin with the same bits, so that they collide in every table.
  */
 #define FLOOD_BITS  10
 #define FLOOD_BYTES 60 /* Ethernet, IPv4, UDP and 18 bytes of payload */

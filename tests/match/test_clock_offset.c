@@ -132,7 +132,7 @@ static void a_drift(void **state)
 	assert_true(report->offset_error_ns >= llabs(report->offset_ns + pair.offset_ns));
 }
 
-/* Packets that are all alike: an offset of more than their period cannot be told. */
+/* Only identical packets: an offset of more than their period cannot be found. */
 static void only_polls(void **state)
 {
 	(void)state;

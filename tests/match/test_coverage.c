@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which time captures cover: holes, late starts and early ends are no loss; outages of one direction are. */
+/* The time that captures cover: holes, late starts and early ends are not loss; outages of one direction are. */
 #include "match/coverage.h"
 
 #include "pair_maker.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UDP segmentation offload: a host that sends QUIC shows one UDP packet where the wire carries a batch of datagrams.
- * The batches here are made of known datagrams, of which the wire loses some.
+ * UDP segmentation offload: a host that sends QUIC shows one UDP packet where the wire has a batch of datagrams. The
+ * batches here are made of known datagrams, of which the wire loses some.
  */
 #include <oneway/match.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures that show packets twice, and packets that were sent twice: the judgement, and what a match makes of it. */
+/* Captures that show packets twice, and packets that were sent twice: the verdict, and the result of a match. */
 #include "match/duplicate_capture.h"
 
 #include "pair_maker.h"
@@ -134,7 +134,7 @@ static void copies_after_a_round_trip(void **state)
 	assert_false(verdict[OW_SIDE_A].twice);
 }
 
-/* What only arrives twice may be the network's doing: a word if the lags are alike. */
+/* Packets that only arrive twice may be duplicated by the network: a warning if the lags are similar. */
 static void arrivals_are_not_judged(void **state)
 {
 	(void)state;
@@ -227,7 +227,7 @@ static void mirrors_at_both_points(void **state)
 	assert_int_equal(report->skipped[OW_SIDE_B], b);
 }
 
-/* Nothing tells these from hosts that send everything twice; the result says so. */
+/* These cannot be distinguished from hosts that send everything twice; the result says so. */
 static void everything_twice_at_both(void **state)
 {
 	(void)state;

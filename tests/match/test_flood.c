@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets that are chosen to meet in one place of the tables do so only for who knows the key: looked at are
+ * Packets that are chosen to collide in the tables do so only for an attacker who knows the key: the test counts
  * operations, not times. bench/bench_flood.c has the times.
  */
 #include <setjmp.h>

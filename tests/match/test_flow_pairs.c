@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which flow of A is which flow of B, where something translates addresses and ports. */
+/* Which flow of A is which flow of B, behind a NAT. */
 #include "match/flow_pairs.h"
 
 #include <setjmp.h>
@@ -74,7 +74,7 @@ static void flows_that_share_packets_are_one(void **state)
 	assert_int_equal(name(OW_SIDE_B, 12345), 0);
 }
 
-/* Two connections of which some packets meet by chance stay two; a small flow may be joined to one of them. */
+/* Two connections with some chance matches stay two; a small flow may be joined to one of them. */
 static void chance_does_not_join(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every kind of pair of captures that match promises to get right, against simulated truth. */
+/* Every kind of pair of captures that match supports, compared with simulated truth. */
 #include "capture/file/reader.h"
 #include "capture/file/writer.h"
 #include "scenario.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of captures as people take them: simulated ones, of which one is rewritten as a middlebox, a switch or the
- * capturing host would have done it. The result stays that of the packets as they were.
+ * Pairs of captures as users take them: simulated ones, of which one is rewritten as a middlebox, a switch or the
+ * capturing host would have done it. The result stays that of the original packets.
  */
 #include "scenario.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cannot be matched is refused, with a reason in one line that names the file or the flag. */
+/* Captures that cannot be matched are refused, with a reason in one line that names the file or the flag. */
 #include "scenario.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real captures: pairs from two points with known numbers, and a zoo of odd files that must give a result or a reason.
+/*
+ * Real captures: pairs from two points with known numbers, and a collection of odd files that must give a result or a
+ * reason.
  */
 #include "scenario.h"
 

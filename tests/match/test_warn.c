@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said beside the numbers: captures that show packets twice, clocks finer than their ticks, one file twice. */
+/* Warnings: captures that show packets twice, clocks finer than their ticks, one file twice. */
 #include <oneway/match.h>
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One packet in many frames: a filter takes it in all of them or in none. */
+/* One packet in many frames: a filter matches it in all of them or in none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

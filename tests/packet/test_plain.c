@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The short way of plain packets must give what the long way gives, and leave to it what is not plain. */
+/* The fast path for plain packets must give the same result as the slow one, and leave other packets to it. */
 #include "base/bytes.h"
 #include "base/random.h"
 #include "packet/flow.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hashes of flows and networks: equal where they should be, and nowhere else; the same for the same seed. */
+/* Hashes of flows and networks: equal where they should be, and only there; the same for the same seed. */
 #include "packet/scope_flow.h"
 #include <setjmp.h>
 #include <stdarg.h>

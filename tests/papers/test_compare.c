@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stamps that methods get are of the packets that the exact match counts: the direct exchange of all of them gives
- * the exact answer, whatever the traffic.
+ * The methods get the packets that the exact match counts: the direct exchange of all of them gives the exact result,
+ * for any traffic.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,7 +131,7 @@ static void test_superframes(void **state)
 	check_direct(OW_A_TO_B, true);
 }
 
-/* Which copy is which may be told differently, but the counts agree. */
+/* The assignment of copies may differ, but the counts agree. */
 static void test_identical_packets(void **state)
 {
 	(void)state;
@@ -158,7 +158,7 @@ static void test_refuses(void **state)
 	assert_int_equal(ow_compare_open("nowhere", B, &options, &compare, &err), -ENOENT);
 	assert_null(compare);
 	ow_compare_free(NULL);
-	/* Too little memory for some is told in their row, and the others are tried. */
+	/* A method with too little memory says so in its row, and the others are run. */
 	options.memory = 64;
 	assert_int_equal(ow_compare_open(A, B, &options, &compare, &err), 0);
 	const struct ow_method_comparison *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame of the figures: points, claims, CSV, a picture. */
+/* The framework of the figures: points, claims, CSV, a plot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traffic of flows and their streams: the truth is what the stamps say, and the models are what they promise. */
+/* Traffic of flows and their streams: the truth agrees with the sightings, and the models with their definitions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: the truth is what the stamps say, and the models are what they promise. */
+/* Streams: the truth agrees with the sightings, and the models with their definitions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two sessions in one process: frames of any size arrive as they are, silence and the end are told apart. */
+/* Two sessions in one process: frames of any size arrive unchanged; silence and the end are distinguished. */
 #include "papers/tlspair.h"
 
 #include "base/clock.h"

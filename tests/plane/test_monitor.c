@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The station on made results: the right place is named, nothing is named when nothing is wrong, and what cannot be
- * said is not said. On Sprint's map (315 routers, 45 of them upgraded) if it is there, else on a random network.
+ * The station on synthetic results: the right place is named, nothing is named if nothing is wrong, and unknown facts
+ * are not stated. On Sprint's map (315 routers, 45 of them upgraded) if it exists, otherwise on a random network.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planning, against counts of the paper's algorithm by another program and by brute force. */
+/* Planning, compared with counts of the paper's algorithm by another program and by brute force. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static struct ow_plan_step *plan(const struct ow_topology *topology, enum ow_pla
 	return steps;
 }
 
-/* Whoever the planner is: with all routers upgraded one probe a directed link on a shortest path is left. */
+/* For any planner: with all routers upgraded one probe for each directed link on a shortest path is left. */
 static void sprint(void **state)
 {
 	(void)state;
@@ -63,7 +63,7 @@ static void savings_are_what_happens(void **state)
 	}
 }
 
-/* A plan beside Algorithm 1's: at how many steps it has fewer probe hops, as many, more, and by what ratio. */
+/* A plan compared with Algorithm 1's: at how many steps it has fewer probe hops, as many, more, and by what ratio. */
 struct versus {
 	uint32_t better, equal, worse;
 	double most, mean;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ways, their shares and places; composed results against packets that are sent over the ways one by one. */
+/* Ways, their shares and places; composed results compared with packets that are sent over the ways one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

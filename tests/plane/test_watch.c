@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes are found, and nothing is found where nothing changes. */
+/* Changes are detected, and nothing is detected without a change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

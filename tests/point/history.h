@@ -4,7 +4,10 @@
 
 #include "point/page_match.h"
 
-/* Plays what two points saw to ledgers, join and settle, interval by interval, and keeps all results. */
+/*
+ * Passes the packets of two points to interval logs, page_match and interval_results, interval by interval, and keeps
+ * all results.
+ */
 struct history {
 	struct ow_interval_results *settle;
 	struct ow_interval_result *first, *final; /* by interval */
@@ -18,7 +21,7 @@ void history_done(struct history *history);
 
 /* The same stamps in the order of their times. */
 void history_sort(struct ow_sighting *stamp, size_t count);
-/* Only the sink, for tests of settle alone. */
+/* Only the sink, for tests of interval_results alone. */
 void history_open(struct history *history, uint32_t horizon, size_t intervals);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that do not read: what waits for them stays within half of the memory budget, and others do not notice. */
+/*
+ * Peers that do not read: data that waits for them stays within half of the memory budget, and others are not affected.
+ */
 #include "../exchange/link.h"
 #include "point/daemon_private.h"
 #include "point/daemon_queue.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of anybody: who goes when there is no room, and how much time they get. */
+/* Unauthenticated connections: which one is dropped if there is no room, and how much time they get. */
 #include "point/daemon_private.h"
 
 #include <setjmp.h>

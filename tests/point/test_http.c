@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small web server: its pages, what it refuses, and that nobody can keep others out. */
+/* The small web server: its pages, what it refuses, and that no client can block others. */
 #include "point/http.h"
 #include "exchange/session.h"
 #include <errno.h>
@@ -143,7 +143,7 @@ static void long_requests(void **state)
 	ow_http_free(http);
 }
 
-/* Those who connect and ask for nothing, or for a large page and do not read it, do not keep others out. */
+/* Clients that connect and send nothing, or request a large page and do not read it, do not block others. */
 static void crowds(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said once, what is counted, and in which form. Time is the test's. */
+/* Which lines are printed once, which are counted, and their form. The test sets the time. */
 #include "point/journal.h"
 
 #include "base/time.h"

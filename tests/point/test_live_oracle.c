@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole runs against brute force: random traffic (world.h) through ledgers, then through join and settle, or through
- * two exchanges with a wire in memory between them; each result and the total are held against the truth.
+ * Whole runs compared with brute force: random traffic (world.h) through interval logs, then through page_match and
+ * interval_results, or through two exchanges with a wire in memory between them; each result and the total are compared
+ * with the truth.
  *
- * OW_ORACLE_SEED=n runs one seed and prints what it sees.
+ * OW_ORACLE_SEED=n runs one seed and prints its results.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -159,7 +160,10 @@ static void check_sampled(const struct run *run, const struct ow_interval_result
 	world_truth_done(&t);
 }
 
-/* Identical packets of which some are lost: whose loss it is nobody knows; nor, by protocol, whose delay. */
+/*
+ * Identical packets of which some are lost: it is not known which one was lost; nor, with the protocol, which delay
+ * belongs to which.
+ */
 static bool blurred(const struct run *run, int64_t interval)
 {
 	const struct world_options *o = &run->world.o;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Outages of the connection, up to an hour, by a clock that the test makes: what memory holds is compared afterwards as
- * if nothing had happened, what it does not hold is unknown, and neither is ever loss.
+ * Outages of the connection, up to an hour, with a synthetic clock: intervals that fit into memory are compared
+ * afterwards as usual, the others are unknown, and none of their packets is ever lost.
  */
 #include "base/random.h"
 #include "base/time.h"
@@ -236,13 +236,13 @@ static void test_retained(void **state)
 		unsigned unknown[2], noticed[2];
 		run(&o, unknown, noticed);
 		assert_int_equal(unknown[0] + unknown[1], 0);
-		/* Whoever looks meanwhile sees it, but for the last seconds. */
+		/* During the outage the results show it, except for the last seconds. */
 		for (int side = 0; side < 2; side++)
 			assert_true(noticed[side] + 7 >= lengths[i] && noticed[side] <= lengths[i] + 2);
 	}
 }
 
-/* One way only, and nobody has found out yet: within the patience nothing is lost either. */
+/* One direction only, and not detected yet: within the patience no packet is lost either. */
 static void test_one_way(void **state)
 {
 	(void)state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages side by side: every count and delay against the truth, for unique and identical packets, over boundaries. */
+/*
+ * The packets of two points compared: every count and delay against the truth, for unique and identical packets, across
+ * boundaries.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -266,7 +269,7 @@ static void test_duplicates(void **state)
 	history_done(&history);
 }
 
-/* Two identical ones sent, one arrived when both had been sent: whose delay it is cannot be told. */
+/* Two identical ones sent, one arrived when both had been sent: it is not known which delay it has. */
 static void test_ambiguous(void **state)
 {
 	(void)state;

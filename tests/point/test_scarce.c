@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ledger and scribe when memory runs out at any allocation, once or for good: packets stay counted, what a page holds
- * is a sample by its shift, nothing leaks.
+ * Interval log and lane recorder when memory runs out at any allocation, once or for good: packets stay counted, the
+ * packets of an interval are a sample by its shift, nothing leaks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static struct ow_identity identity;
 static struct ow_sighting stamp[PACKETS];
 static struct ow_interval_packets *pages[3];
 
-/* A page after another, each of all packets. Returns the errors of adding. */
+/* One interval after another, each with all packets. Returns the errors of adding. */
 static unsigned write_pages(struct ow_interval_log *ledger)
 {
 	static struct {
@@ -80,7 +80,7 @@ static void test_ledger(void **state)
 			unsigned errors = write_pages(ledger);
 			failures = scarce_failures();
 			scarce_from(0, false);
-			/* A page that could not be closed for lack of memory comes later. */
+			/* An interval that could not be closed for lack of memory comes later. */
 			for (int i = 0; i < 3; i++) {
 				if (!pages[i])
 					pages[i] = ow_interval_log_next(ledger, 3000);
@@ -111,7 +111,7 @@ static void make_frame(uint8_t frame[60], uint32_t number)
 	memcpy(frame + 42, &number, sizeof number);
 }
 
-/* Lanes are made and taken up, frames noted, chunks taken: each packet is in a chunk or counted as lost. */
+/* Lanes are created and used, frames noted, chunks taken: each packet is in a chunk or counted as lost. */
 static void scribe_run(size_t nth, bool forever, size_t *ret_failures, uint64_t *lost)
 {
 	enum { FRAMES = 6000 };

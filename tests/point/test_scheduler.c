@@ -68,7 +68,7 @@ static void test_descriptors(void **state)
 	assert_int_equal(write(s.pipe[1], "x", 1), 1);
 	assert_true(turn(&s, false));
 	assert_int_equal(s.ready, 1);
-	/* Nobody has read it: it is still ready, but not watched for that. */
+	/* It was not read: it is still ready, but not watched for that. */
 	assert_int_equal(ow_scheduler_change(&s.scheduler, &s.watch, 0), 0);
 	assert_false(turn(&s, true));
 	assert_int_equal(ow_scheduler_change(&s.scheduler, &s.watch, POLLIN), 0);
@@ -93,7 +93,7 @@ static void test_ticks(void **state)
 	scene_close(&s);
 }
 
-/* Ticks that nobody waited for are one. */
+/* Missed ticks count as one. */
 static void test_late(void **state)
 {
 	(void)state;

@@ -142,7 +142,7 @@ static void travel(struct world *w, struct world_packet *p)
 		p->again_ns = p->arrived_ns + (int64_t)ow_random_below(random, (uint64_t)o->length_ns / 4);
 }
 
-/* Identical packets keep their order: nobody could tell otherwise. */
+/* Identical packets keep their order, because nobody could know otherwise. */
 static void keep_order(struct world *w)
 {
 	for (size_t i = 0; i < w->packets; i++) {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * Random traffic of which everything is known, as two points with clocks of their own see it. All times are since the
- * start of the run, the times of arrival by the receiving point's clock.
+ * Random traffic with known truth, as two points with their own clocks see it. All times are since the start of the
+ * run, the times of arrival by the receiving point's clock.
  */
 #define WORLD_T0     INT64_C(1700000000000000000)
 #define WORLD_SHIFTS 8
@@ -76,7 +76,9 @@ int64_t world_interval(const struct world *world, int64_t time_ns);
 void world_truth(const struct world *world, int64_t interval, unsigned shift, struct world_truth *ret_truth);
 void world_truth_done(struct world_truth *truth);
 
-/* The ledger of a side, and the pages of all intervals: as chunks of several threads in random order make them. */
+/*
+ * The interval log of a side, and the packets of all intervals: as chunks of several threads in random order make them.
+ */
 struct ow_interval_log *world_ledger(const struct world *world, int side);
 void world_record(struct world *world, struct ow_interval_log *ledger, int side, int64_t interval, unsigned shift);
 

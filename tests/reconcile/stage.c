@@ -71,7 +71,7 @@ static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	assert_int_not_equal(certainty, OW_UNSETTLED);
 	assert_true(s->open > 0);
 	s->open--;
-	assert_false(s->pieces); /* trains settle at once */
+	assert_false(s->pieces); /* byte ranges are decided at once */
 	note_pair(s, pair, certainty);
 }
 

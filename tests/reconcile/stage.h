@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * A stage for the matcher: records of both sides are put on it, played in the order of time, and everything that the
- * matcher tells is noted and checked: each record ends in one pair or unmatched, pairs have one id, what is unsettled
+ * A test bench for the matcher: records of both sides are added, pushed in the order of time, and everything that the
+ * matcher reports is noted and checked: each record is in one pair or unmatched, pairs have one id, each unsettled pair
  * is settled once.
  */
 #define STAGE_MAX 4096
@@ -31,15 +31,15 @@ struct stage {
 	struct stage_record entry[OW_SIDES][STAGE_MAX];
 	uint32_t count[OW_SIDES];
 	uint32_t pairs, unmatched[OW_SIDES], open; /* open: unsettled pairs */
-	uint32_t met;                              /* pairs that were told many at a time */
-	bool pieces; /* trains: records end in several pieces, the test checks them by `on_pair` and `on_single` */
+	uint32_t met;                              /* pairs that were reported many at a time */
+	bool pieces; /* byte ranges: records end in several parts; the test checks them by `on_pair` and `on_single` */
 	void (*on_pair)(struct stage *stage, const struct ow_pair *pair, enum ow_certainty certainty);
 	void (*on_single)(struct stage *stage, enum ow_side side, const struct ow_record *record, bool copy);
 	void *arg;
 };
 
 void stage_open(struct stage *stage, int64_t window_ns, enum ow_direction way);
-/* Likewise, with usual pairs told many at a time. */
+/* The same, with usual pairs reported many at a time. */
 void stage_open_late(struct stage *stage, int64_t window_ns, enum ow_direction way);
 void stage_close(struct stage *stage);
 /* Forgets the records, keeps the matcher. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Alignment of identical packets against the truth of each: queues that fill and drain, losses, copies, captures that
- * start late at either side. What is stated has to hold: the truth is between the bounds.
+ * Alignment of identical packets compared with the truth of each: queues that fill and drain, losses, copies, captures
+ * that start late at either side. The truth must be between the bounds.
  */
 #include "base/random.h"
 #include "reconcile/align_private.h"
@@ -111,7 +111,7 @@ static void make(const struct traffic *t, uint64_t seed, struct copies *c)
 	c->reorder = t->reorders ? (int64_t)OVERTAKEN : 0;
 }
 
-/* What was told of all copies, and what is true. */
+/* What was reported for all copies, and the truth. */
 struct told {
 	uint32_t pairs, right, outside_bounds;
 	double sum, least_sum, most_sum, max, least_max, most_max;
@@ -470,7 +470,7 @@ static double price_of(const struct few *f, const int packet[FEW])
 		}
 		double delay = (double)(f->received[j] - f->sent[packet[j]]);
 		price -= LAMBDA; /* not lost */
-		/* Behind many copies, or an arrival that nobody sent, nothing is known of the delay. */
+		/* After many copies, or an arrival that nobody sent, the delay is not known. */
 		bool known = skipped < OW_ALIGN_KEPT && copies <= UNSENT;
 		if (last >= 0)
 			price += known ? fmin(fabs(delay - last_delay) / f->sigma, CAP) : CAP;

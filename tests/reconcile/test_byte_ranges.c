@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trains in the matcher: the bytes of a TCP stream cut one way at A and another way at B. Every byte of every record
- * is in one pair or unmatched, and a byte that each side has once is in a pair that carries the times of its records.
+ * Byte ranges in the matcher: the bytes of a TCP stream divided one way at A and another way at B. Every byte of every
+ * record is in one pair or unmatched, and a byte that each side has once is in a pair with the times of its records.
  */
 #include "base/hash.h"
 #include "base/random.h"
@@ -22,7 +22,7 @@
 static struct stage stage;
 static uint64_t current_seed;
 
-/* Per byte of the stream and side: in how many records, how often told as matched and as unmatched, and where. */
+/* Per byte of the stream and side: in how many records, how often reported as matched and as unmatched, and where. */
 static struct tale {
 	unsigned put, matched, unmatched;
 	int64_t time_ns; /* of the last record that has it */
@@ -133,7 +133,7 @@ static void play_train(void)
 	stage_close(&stage);
 }
 
-/* Cuts the stream into pieces of up to `most` bytes, leaving out some with this probability, one every step. */
+/* Divides the stream into parts of up to `most` bytes, omitting some with this probability, one every step. */
 static void tile(struct ow_random *random, enum ow_side side, uint32_t most, double loss, int64_t from_ns,
                  int64_t step_ns)
 {
@@ -167,7 +167,7 @@ static void random_tilings(void **state)
 	current_seed = 0;
 }
 
-/* Pieces overtake each other, are sent again or arrive twice: nothing is told twice, nothing is forgotten. */
+/* Parts overtake each other, are sent again or arrive twice: nothing is reported twice, nothing is forgotten. */
 static void random_pieces_in_any_order(void **state)
 {
 	(void)state;
@@ -188,7 +188,7 @@ static void random_pieces_in_any_order(void **state)
 	current_seed = 0;
 }
 
-/* One superframe against more single bytes than any wire carries, in either order of arrival. */
+/* One superframe against more single bytes than any wire has, in either order of arrival. */
 static void one_frame_of_many_segments(void **state)
 {
 	(void)state;
@@ -317,7 +317,7 @@ static uint64_t looked_at(enum order order, uint32_t count)
 	return looked;
 }
 
-/* n log n: four times as many cost 4.8 times as much here; a walk past all that wait would cost 16 times. */
+/* n log n: four times as many cost 4.8 times as much here; a scan of everything that waits would cost 16 times. */
 static void pieces_that_never_meet_cost_little(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which way flows go, and which packets without a counterpart are losses: the rules one by one. */
+/* The direction of flows, and which packets without a counterpart are lost: the rules one by one. */
 #include "packet/flow.h"
 #include "reconcile/directions.h"
 
@@ -114,7 +114,7 @@ static void flows_of_a_pair_of_hosts_go_one_way(void **state)
 	assert_way(w, OW_SIDE_A, "10.1.0.1", 80, "10.0.0.1", 1, OW_B_TO_A);
 }
 
-/* B's clock is far ahead, or behind: both ways look alike, but not equally so. */
+/* B's clock is far ahead, or behind: both directions have the same sign, but different values. */
 static void clocks_apart_do_not_turn_a_direction(void **state)
 {
 	struct world *w = *state;
@@ -205,7 +205,7 @@ static void networks_have_sides(void **state)
 	assert_way(w, OW_SIDE_A, "10.0.1.96", 1, "10.0.1.95", 80, OW_DIRECTIONS);
 }
 
-/* A conversation of which one point saw both ways was not lost on the way to the other. */
+/* A conversation of which one point saw both directions was not lost on the way to the other. */
 static void answered_flows_pass_by(void **state)
 {
 	struct world *w = *state;
@@ -278,7 +278,7 @@ static void flows_of_one_packet_can_be_lost(void **state)
 		assert_way(w, OW_SIDE_A, host(a, 0, i), 1, host(b, 1, i), 80, OW_A_TO_B);
 }
 
-/* Hosts of which nothing is known may be anywhere: their packets are not lost, even if all traffic goes one way. */
+/* Unknown hosts may be anywhere: their packets are not lost, even if all traffic goes one way. */
 static void strangers_are_unclassified(void **state)
 {
 	struct world *w = *state;
@@ -330,7 +330,7 @@ static void many_flows(void **state)
 		assert_way(w, OW_SIDE_B, host(a, 0, i), 1, host(b, 1, i), 80, i % 3 ? OW_A_TO_B : OW_B_TO_A);
 }
 
-/* Packets that matched and are like others: their delays may follow from a guess. */
+/* Matched packets that are identical to others: their delays may be wrong. */
 static void matched_alike(struct world *w, const char *src, uint16_t sport, const char *dst, uint16_t dport,
                           unsigned packets, int64_t delay_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a path that keeps order tells of when a packet was sent. */
+/* What a path that keeps order shows about the sending time of a packet. */
 #include "base/random.h"
 #include "reconcile/fifo.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of keys holds what was added and nothing else, also where keys share their place. */
+/* The set of keys contains what was added and nothing else, also if keys collide. */
 #include "base/random.h"
 #include "reconcile/keyset.h"
 #include <setjmp.h>

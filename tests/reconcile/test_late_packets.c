@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Late packets are told from lost ones across intervals, on a virtual clock. */
+/* Late packets are distinguished from lost ones across intervals, with a virtual clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,7 +126,7 @@ static bool tell_undecided(void *arg, int64_t sent_ns)
 	return sent_ns >= ((struct told *)arg)->doubt_from_ns;
 }
 
-/* Who is late, by how much, and whether it could have been another one like it. */
+/* Which packets are late, by how much, and whether it could have been another identical one. */
 static void test_told(void **state)
 {
 	(void)state;
@@ -197,9 +197,9 @@ static int by_received(const void *x, const void *y)
 }
 
 /*
- * 1e6 packets over 10 s, loss 1e-4, delays of 0.67 ms on average, intervals of 100 ms. Each interval alone takes
- * packets under way at its end for lost: 0.67 % of them, 68 times the loss. With carry-over loss, mean and every count
- * are exact.
+ * 1e6 packets over 10 s, loss 1e-4, delays of 0.67 ms on average, intervals of 100 ms. Each interval alone would count
+ * packets in flight at its end as lost: 0.67 % of them, 68 times the loss. With late packets, loss, mean and every
+ * count are exact.
  */
 static void test_late_is_not_lost(void **state)
 {
@@ -273,7 +273,10 @@ static void test_late_is_not_lost(void **state)
 	free(only_b);
 }
 
-/* Random packets against the plain definition, and the ledger (asserted inside) after every step. */
+/*
+ * Random packets compared with the plain definition, and the conservation of packets (asserted inside) after every
+ * step.
+ */
 static void test_random(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The matcher against its contract: all small scenarios against brute force, and the rules for identical packets,
- * copies, expiry and doubts one by one. The true identity of every record is known here, as it never is outside.
+ * The matcher against its contract: all small scenarios compared with brute force, and the rules for identical packets,
+ * copies, expiry and doubts one by one. The true identity of every record is known here.
  */
 #include "base/hash.h"
 #include "base/random.h"
@@ -206,7 +206,7 @@ static void print_scenario(const struct scenario *s)
 	print_message("\n");
 }
 
-/* Runs a scenario and then lets time pass, so that everything is settled and the matcher can take the next. */
+/* Runs a scenario and then lets time pass, so that everything is decided and the matcher can take the next. */
 static void run_scenario(const struct scenario *s, uint64_t run, int64_t start)
 {
 	stage_clear(&stage);
@@ -256,7 +256,7 @@ static int say_scenario(void **state)
 	return 0;
 }
 
-/* One matcher for all: it must be as new after the window has passed, but for what it has learned about delays. */
+/* One matcher for all: after the window has passed it must be as new, except for the delays that it has learned. */
 static void all_scenarios_of_up_to_four_packets(void **state)
 {
 	(void)state;
@@ -353,7 +353,7 @@ static void a_lost_poll_shifts_nothing(void **state)
 	stage_close(&stage);
 }
 
-/* Polls that are closer together than the delay may vary: a steady delay tells which was lost. */
+/* Polls that are closer together than the delay may vary: a steady delay shows which was lost. */
 static void a_steady_delay_tells_which_poll_was_lost(void **state)
 {
 	(void)state;

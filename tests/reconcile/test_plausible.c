@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The range of plausible delays: wide enough for what was seen, and no wider than the header promises. */
+/* The range of plausible delays: wide enough for what was seen, and no wider than the header defines. */
 #include "base/random.h"
 #include "reconcile/plausible.h"
 

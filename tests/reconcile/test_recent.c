@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of recent ids: it knows what was there lately, forgets with time, and takes nothing else for it. */
+/* The memory of recent ids: it knows recent ids, forgets with time, and has few false positives. */
 #include "base/hash.h"
 #include "reconcile/recent.h"
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What two samples have in common: counts, clocks and directions, against what was put into them. */
+/* What two samples have in common: counts, clocks and directions, compared with what was put into them. */
 #include "base/hash.h"
 #include "base/random.h"
 #include "reconcile/sample_overlap.h"

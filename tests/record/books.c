@@ -112,7 +112,10 @@ void books_run(struct books *books, int64_t until_ns)
 		assert_true(ow_clock_steady_ns() < end);
 		books_step(books, 1000);
 	}
-	/* Conservation: what was recorded is in a page. Some pages may be open unless all is over. */
+	/*
+	 * Conservation: every recorded packet is in an interval. Some intervals may be open unless everything has
+	 * ended.
+	 */
 	for (unsigned i = 0; i < books->lanes && until_ns == INT64_MAX; i++) {
 		if (books->lane[i].removed)
 			continue;

@@ -4,7 +4,10 @@
 
 #include "record/interval_log.h"
 
-/* A recorder with a ledger for each lane, as programs use them: takes chunks, makes pages, checks what always holds. */
+/*
+ * A recorder with an interval log for each lane, as programs use them: takes chunks, closes intervals, checks
+ * invariants.
+ */
 #define BOOKS_LANES 16
 
 struct books_lane {
@@ -14,14 +17,15 @@ struct books_lane {
 	uint64_t chunk_packets, chunk_bytes; /* what the chunks say */
 	struct ow_interval_packets **page;   /* closed so far, in order */
 	size_t pages;
-	uint64_t packets, stamps, unreadable; /* what the pages say */
+	uint64_t packets, stamps, unreadable; /* counts of the intervals */
 };
 
 struct books {
 	struct ow_recorder *recorder;
 	struct books_lane lane[BOOKS_LANES];
 	unsigned lanes;
-	size_t open_max; /* of the ledgers: enough for files; interfaces do not wait for a reader that is held up */
+	/* of the interval logs: enough for files; interfaces do not wait for a reader that is delayed */
+	size_t open_max;
 	int64_t passed_ns;
 	int failed; /* what the last take returned, if not 0 */
 	unsigned failures;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks become pages: names of copies, halving, order, intervals, and the conservation of packets. */
+/*
+ * Chunks become the packets of intervals: names of copies, halving, order, intervals, and the conservation of packets.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +46,9 @@ static void add(struct ow_interval_log *ledger, int64_t interval, const struct o
 	free(chunk);
 }
 
-/* What a page must be, the slow way: the smallest shift that fits, and the names of what it keeps. */
+/*
+ * The packets of an interval, computed in the slow way: the smallest shift that fits, and the names of what it keeps.
+ */
 struct model {
 	unsigned shift;
 	size_t count;
@@ -84,7 +88,7 @@ static void model_make(struct model *model, const struct ow_sighting *stamp, siz
 	}
 }
 
-/* The page is the model's, in the same order. */
+/* The packets are the model's, in the same order. */
 static void check(const struct ow_interval_packets *page, const struct model *model)
 {
 	assert_int_equal(page->sample_shift, model->shift);
@@ -105,7 +109,7 @@ static void check(const struct ow_interval_packets *page, const struct model *mo
 		assert_true(page->copy[i - 1].id < page->copy[i].id);
 }
 
-/* Every sequence of up to 6 packets of 3 kinds, cut in two at every place, in pages of every size. */
+/* Every sequence of up to 6 packets of 3 kinds, divided in two at every place, in intervals of every size. */
 static void test_exhaustive(void **state)
 {
 	(void)state;
@@ -140,7 +144,7 @@ static void test_exhaustive(void **state)
 	}
 }
 
-/* Random pages of up to 4000 packets with many copies, in chunks with shifts of their own. */
+/* Random intervals of up to 4000 packets with many copies, in chunks with their own shifts. */
 static void test_halving(void **state)
 {
 	(void)state;
@@ -275,7 +279,7 @@ static void test_streams(void **state)
 	}
 }
 
-/* One thread is far ahead of the other within a large page: it is sorted in the end. */
+/* One thread is far ahead of the other within a large interval: it is sorted at the end. */
 static void test_far_ahead(void **state)
 {
 	(void)state;
@@ -301,7 +305,7 @@ static void test_far_ahead(void **state)
 	ow_interval_log_free(ledger);
 }
 
-/* Takes all pages; returns how many, and the number of the last. */
+/* Takes all closed intervals; returns their number, and the number of the last. */
 static int take(struct ow_interval_log *ledger, int64_t passed_ns, int64_t *ret_last, uint64_t *packets)
 {
 	int pages = 0;
@@ -313,8 +317,10 @@ static int take(struct ow_interval_log *ledger, int64_t passed_ns, int64_t *ret_
 	return pages;
 }
 
-/* A reader that was held up brings packets for pages that are too far away, or closed: their intervals must not look
- * complete. */
+/*
+ * A reader that was delayed delivers packets for intervals that are too far away, or closed: these must not look
+ * complete.
+ */
 static void test_held_up(void **state)
 {
 	(void)state;
@@ -346,7 +352,7 @@ static void test_held_up(void **state)
 	ow_interval_log_free(ledger);
 }
 
-/* Intervals without packets have pages, and a clock that jumps does not make thousands of them. */
+/* Intervals without packets exist, and a clock that jumps does not create thousands of them. */
 static void test_gaps(void **state)
 {
 	(void)state;
@@ -367,7 +373,7 @@ static void test_gaps(void **state)
 	assert_int_equal(ow_interval_log_misplaced(ledger), 3);
 	add(ledger, 5 + 7, &stamp, 1);
 
-	/* An hour of ours: what is open is closed, then it goes on there. */
+	/* An hour later: open intervals are closed, then it continues there. */
 	add(ledger, 3600000, &stamp, 1);
 	assert_int_equal(ow_interval_log_misplaced(ledger), 4);
 	assert_int_equal(take(ledger, t0 + 3600000 * (int64_t)LENGTH, &last, &packets), 8);
@@ -428,7 +434,7 @@ static void test_outage(void **state)
 	add(ledger, 1, &stamp, 1);
 	expect_blind(ledger, 1, "eth0 was down");
 	expect_blind(ledger, 2, "");
-	/* It is told piece by piece, and by another interface, too. */
+	/* It is reported in parts, and by another interface as well. */
 	outage = (struct ow_outage){5000 + 4 * LENGTH - 1, 5000 + 4 * LENGTH + 1, false, "eth1 was removed"};
 	ow_interval_log_outage(ledger, &outage);
 	outage = (struct ow_outage){5000 + 4 * LENGTH, 5000 + 6 * LENGTH, false, "eth0 was down"};
@@ -488,7 +494,9 @@ static void test_drops(void **state)
 	ow_interval_packets_free(NULL);
 }
 
-/* A page that is split anywhere: every packet is in one of the two, at the same time, and copies keep their names. */
+/*
+ * An interval that is split anywhere: every packet is in one of the two, at the same time, and copies keep their names.
+ */
 static void test_split(void **state)
 {
 	(void)state;

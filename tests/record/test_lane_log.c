@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a recorder hands out goes to the logs of the lanes that it is of, whichever lanes have come and gone. */
+/* What a recorder delivers goes to the logs of the right lanes, also after lanes were added and removed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

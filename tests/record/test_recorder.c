@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Simulated captures through recorder and ledger: the packets that an exact match of the same files counts. */
+/* Simulated captures through recorder and interval log: the packets that an exact match of the same files counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +88,7 @@ static void check_direction(const struct books *books, unsigned from, unsigned t
 	assert_true(fabs(mean - result->delay.mean_ns) < 1);
 }
 
-/* Two points, both directions told by a filter: counts and mean delay are those of an exact match. */
+/* Two points, both directions given by a filter: counts and mean delay are those of an exact match. */
 static void test_as_match(void **state)
 {
 	(void)state;

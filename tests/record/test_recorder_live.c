@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recorder on real interfaces, in a namespace of its own: two threads share one, time passes when nothing else
- * does.
- */
+/* The recorder on real interfaces, in its own namespace: two threads share one, and time passes without packets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +128,7 @@ static void send_tcp(uint32_t count)
 	close(fd);
 }
 
-/* Lanes that need the payload of TCP, by their identity or their filter, have it, beside one that needs none. */
+/* Lanes that need the payload of TCP, by their identity or their filter, have it, together with one that needs none. */
 static void test_payload(void **state)
 {
 	(void)state;
@@ -166,7 +164,7 @@ static void test_payload(void **state)
 	books_close(&books);
 }
 
-/* Nothing passes but time: intervals end, and their pages are empty. */
+/* Only time passes: intervals end without packets. */
 static void test_idle(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table is drawn on a small terminal of the test's own, which breaks lines anew when it is resized. */
+/* The table is drawn on a small simulated terminal, which wraps lines again when it is resized. */
 #include "../result/interval_sample.h"
 #include "report/interval_render.h"
 #include "base/format.h"
@@ -220,7 +220,7 @@ static void unknown_lane(void **state)
 	end(s);
 }
 
-/* A session that begins anew counts from 0 again. */
+/* A new session counts from 0 again. */
 static void new_session(void **state)
 {
 	(void)state;

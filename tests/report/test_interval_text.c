@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines and summary as people see them, at every width. */
+/* Lines and summary as users see them, at every width. */
 #include "base/utf8.h"
 #include "../result/interval_sample.h"
 #include "report/interval_render.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures are drawn by the real gnuplot where there is one; a stand-in on the PATH plays one that fails. */
+/* Plots are drawn by the real gnuplot if it is installed; a stand-in on the PATH fails on purpose. */
 #include "report/plot.h"
 #include "sample.h"
 #include <errno.h>

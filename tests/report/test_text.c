@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text as people see it: a change of layout must be wanted and shows up here. */
+/* The text as users see it: a change of layout must be intended and shows up here. */
 #include "sample.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Causes: the code comes back from the text, whatever the parameters; docs/json.md names each. */
+/* Causes: the code is found from the text, for any parameters; docs/json.md names each. */
 #include "result/cause.h"
 #include "result/interval_result.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Children give up their privileges and then try things: what measuring needs works, all else fails or is fatal. */
+/* Children drop their privileges and then try things: what measuring needs works, everything else fails or is fatal. */
 #include "sandbox/confine.h"
 
 #include "sandbox/privileges.h"

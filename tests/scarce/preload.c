@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * To be preloaded into a program: runs it again and again, each time with another allocation that fails, and judges how
- * it ends. Before main() the process forks a child for each run, so that loading is done once. SCARCE=FIRST:LAST:STEP
- * says which allocations fail, SCARCE_ON=1 that all after it do, too; the first run has none that fails, and its
- * standard output is what the others must print if they end with 0; where numbers differ from run to run, SCARCE_FOLDER
- * gets what each of those printed (NUMBER.out; 0.out is the first), for others to judge. A run that ends otherwise says
- * why in one line (SCARCE_LOG=1: in its log). FIRST = LAST is this one run, in this process; with SCARCE_COUNT it says
- * at its end how many allocations there were. Nobody may crash or hang.
+ * To be preloaded into a program: runs it again and again, each time with another failing allocation, and judges how it
+ * ends. Before main() the process forks a child for each run, so that loading is done once. SCARCE=FIRST:LAST:STEP
+ * selects the allocations that fail; with SCARCE_ON=1 all later ones fail as well. In the first run none fails, and its
+ * standard output is what the others must print if they end with 0; if numbers differ from run to run, SCARCE_FOLDER
+ * gets what each of those printed (NUMBER.out; 0.out is the first), for other programs to judge. A run that ends
+ * otherwise must give the reason in one line (SCARCE_LOG=1: in its log). FIRST = LAST is this one run, in this process;
+ * with SCARCE_COUNT it reports at its end how many allocations there were. No run may crash or hang.
  * tests/system/test_scarce.py has the commands.
  */
 #include <dlfcn.h>
@@ -94,9 +94,9 @@ int posix_memalign(void **ret, size_t alignment, size_t size)
 }
 
 /*
- * Libraries that do not survive what is tested here, whoever calls them: the optimiser of libpcap 1.10 and the name
- * services of glibc 2.36 use what they did not get, and libseccomp 2.5 loads a filter that lacks something. Their own
- * allocations always succeed.
+ * Libraries that do not survive such failures, whoever calls them: the optimiser of libpcap 1.10 and the name services
+ * of glibc 2.36 use memory that they did not get, and libseccomp 2.5 loads an incomplete filter. Their own allocations
+ * always succeed.
  */
 int seccomp_load(const scmp_filter_ctx context)
 {

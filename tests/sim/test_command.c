@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway simulate as people run it: files, the truth as JSON, errors and exit codes. The program's path is in ONEWAY.
- */
+/* oneway simulate as users run it: files, the truth as JSON, errors and exit codes. The program's path is in ONEWAY. */
 #include "capture/file/reader.h"
 
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples against the theory. Tolerances: 5 standard errors of the statistic at the sample size, so that a right
- * implementation fails for one seed in a million; the seeds are fixed.
+ * Samples compared with the theory. Tolerances: 5 standard errors of the statistic at the sample size, so that a
+ * correct implementation fails for one seed in a million; the seeds are fixed.
  */
 #include "sim/models.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Superframes cut into the frames of a wire; checksums against a sum of another kind. */
+/* Superframes cut into the frames of a wire; checksums compared with another algorithm. */
 #include "sim/offload.h"
 
 #include "base/bytes.h"

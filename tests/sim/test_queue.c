@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues against a simulation that keeps every packet, and RED against its published parameters. */
+/* Queues compared with a simulation that keeps every packet, and RED with its published parameters. */
 #include "sim/queue.h"
 
 #include <math.h>
