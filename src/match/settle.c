@@ -56,7 +56,14 @@ static int64_t only_floor(const struct ow_match_pass *p, enum ow_direction direc
 	return below > 0 && below <= above ? delay.min_ns : floor_ns;
 }
 
-/* Half of the difference of the two smallest delays, or the smallest of the only direction, becomes 0. */
+/*
+ * Half of the difference of the two smallest delays, or the smallest of the only direction, becomes 0.
+ *
+ * Live measurement uses another estimator (estimate/clock_tracker.h). It answers from the past alone and needs seconds.
+ * A capture is available as a whole, may be a millisecond long, and is read again with the correction: one line through
+ * the fastest packets of all of it is more exact. For a minute of 1400 packets/s at 20 ppm, the error of the mean delay
+ * is 3 ns here, and 200 ns with the tracker. A clock that was set is reported and not corrected.
+ */
 static int64_t clock_correction(const struct ow_match_pass *p)
 {
 	int64_t ab = 0, ba = 0;

@@ -112,7 +112,7 @@ const struct ow_field ow_fields[] = {
 	 METRIC(COUNTER, "frames_unreadable_total", "Frames of IP packets that could not be identified, because they were cut.")),
 	FIELD("clock.from", CLOCK, clock_from, WORSE, 0, 25, "clock_error_from_ns", 35, 1, "NULL: not synchronised"),
 	FIELD("clock.to", CLOCK, clock_to, WORSE, 0, 26, "clock_error_to_ns", 36, 1, NULL),
-	FIELD("clock.method", TEXT, clock_method, LAST, OPTIONAL, 48, "clock_method", 51, 5, "trusted, relative, none"),
+	FIELD("clock.method", TEXT, clock_method, NONE, OPTIONAL, 48, "clock_method", 51, 5, "trusted, relative, none"),
 	FIELD("clock.offset_ns", VALUE, clock_offset_ns, MOST, 0, 49, COLUMNS("clock_offset"), 52, 5, "added to the times of the receiving point"),
 	MADE("clock.error_ns", ERROR, NO_COLUMN),
 	FIELD("clock.drift_ppb", VALUE, clock_drift_ppb, LAST, NO_BOUNDS, 50, "clock_drift_ppb", 53, 5, NULL),

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SHIFTS 64
 
@@ -100,6 +101,9 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 	}
 	if (!total->synopses)
 		sum->clock_offset_ns = final->clock_offset_ns;
+	/* Delays of clocks whose difference is not known are in the sum for good. */
+	if (strcmp(sum->clock_method, "none") != 0)
+		memcpy(sum->clock_method, final->clock_method, sizeof sum->clock_method);
 	ow_fields_add(sum, final, ~(OW_SUM_BIT(OW_SUM_FIRST) | OW_SUM_BIT(OW_SUM_WORSE)));
 	total->synopses++;
 	double weight = exp2(final->sample_shift);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "result/result_clock.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "estimate/pool.h"
@@ -434,13 +435,34 @@ static void test_create(void **state)
 	history_done(&history);
 }
 
+/* The interval of confidence of the mean contains what the clocks may add, once. */
+static void clocks_widen(void **state)
+{
+	(void)state;
+	struct ow_interval_result r;
+	ow_result_blank(0, 0, 1000000000, &r);
+	snprintf(r.clock_method, sizeof r.clock_method, "relative");
+	r.clock_offset_ns = (struct ow_value){OW_VALUE_ESTIMATED, -100, -150, -20, OW_NO_REASON};
+	r.mean_ns = ow_value_exact(1000);
+	assert_true(ow_result_clock_added_ns(&r) == -100 && ow_result_clock_error_ns(&r) == 80);
+	ow_result_clock_widen(&r);
+	assert_true(r.mean_ns.value == 1000 && r.mean_ns.low == 950 && r.mean_ns.high == 1080);
+	ow_result_clock_narrow(&r);
+	assert_int_equal(r.mean_ns.status, OW_VALUE_EXACT);
+	r.clock_offset_ns = ow_value_exact(0);
+	ow_result_clock_widen(&r);
+	assert_int_equal(r.mean_ns.status, OW_VALUE_EXACT);
+	r.clock_offset_ns = ow_value_none(OW_REASON_CLOCK_ONE_WAY);
+	assert_true(isnan(ow_result_clock_error_ns(&r)) && ow_result_clock_added_ns(&r) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_example), cmocka_unit_test(test_unknown),  cmocka_unit_test(test_long_gap),
-		cmocka_unit_test(test_drops),   cmocka_unit_test(test_finish),   cmocka_unit_test(test_quiet),
-		cmocka_unit_test(test_early),   cmocka_unit_test(test_sampled),  cmocka_unit_test(test_shift),
-		cmocka_unit_test(test_create),  cmocka_unit_test(test_too_many),
+		cmocka_unit_test(clocks_widen),  cmocka_unit_test(test_example), cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_long_gap), cmocka_unit_test(test_drops),   cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_quiet),    cmocka_unit_test(test_early),   cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_shift),    cmocka_unit_test(test_create),  cmocka_unit_test(test_too_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
