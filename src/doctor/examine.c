@@ -144,7 +144,7 @@ static void visit_point(struct ow_examination *v, const char *path)
 	visit_peers(v);
 }
 
-/* What the configuration says of an interface. */
+/* The settings of an interface in the configuration. */
 static void note_wishes(const struct ow_config *config, unsigned interface, struct ow_link_facts *link)
 {
 	const struct ow_config_interface *in = &config->interfaces[interface];

@@ -33,7 +33,7 @@ void ow_facts_store(const struct ow_config *config, struct ow_store_facts *ret_f
 	char folder[PATH];
 	*ret_facts = (struct ow_store_facts){.path = config->store};
 	folder_of(config->store, folder);
-	/* SQLite also writes files beside the store. */
+	/* SQLite also creates files next to the store. */
 	if ((access(config->store, W_OK) < 0 && errno != ENOENT) || access(folder, W_OK) < 0 ||
 	    statvfs(folder, &disk) < 0) {
 		ret_facts->error = errno;

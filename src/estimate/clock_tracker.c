@@ -36,7 +36,7 @@
 #define DRIFT_UNKNOWN_PPB 500000. /* the same before there is a slope */
 #define IMPOSSIBLE_MOST   0.005   /* share of samples: with more, pairs are wrong and so are floors */
 #define STEP_REST_PERIODS 2.      /* after a step */
-#define FAR_S             1e9     /* nobody measures for so long: such a time is made up */
+#define FAR_S             1e9     /* no measurement lasts this long: such a time is invalid */
 
 void ow_clock_tracker_init(struct ow_clock_tracker *t, int64_t period_ns)
 {

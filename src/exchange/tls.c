@@ -203,7 +203,7 @@ static SSL_SESSION *psk_session(SSL *ssl, const struct ow_tls *tls)
 	return NULL;
 }
 
-/* Connecting side: who we are. */
+/* Connecting side: sends its own name. */
 static int offer_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, size_t *ret_size,
                      SSL_SESSION **ret_session)
 {
@@ -269,7 +269,7 @@ static int use_psk(struct ow_tls *tls, const struct ow_tls_options *options, str
 	return 0;
 }
 
-/* Instead of OpenSSL's own check, to have the certificate's name at hand when it is refused. */
+/* Replaces OpenSSL's own check, so that the certificate's name is available if it is refused. */
 static int verify_peer(X509_STORE_CTX *verify, void *arg)
 {
 	SSL *ssl = X509_STORE_CTX_get_ex_data(verify, SSL_get_ex_data_X509_STORE_CTX_idx());

@@ -6,7 +6,7 @@
 
 #include <openssl/ssl.h>
 
-/* What tls.c, transport.c, refusal.c and session.c share: nobody else includes this. */
+/* Private to tls.c, transport.c, refusal.c and session.c. */
 struct ow_tls {
 	SSL_CTX *context;
 	BIO_METHOD *transport;
@@ -48,7 +48,7 @@ int ow_certificate_name(const X509 *certificate, char ret_name[OW_POINT_NAME], s
 bool ow_certificate_is_for(const X509 *certificate, const char *name);
 /* When the first of a chain expires, in seconds since 1970. */
 int64_t ow_certificate_expiry_s(const STACK_OF(X509) * chain);
-/* Checks a peer's certificate anew. server: this point was connected to. */
+/* Checks a peer's certificate again. server: this point accepted the connection. */
 int ow_tls_check_peer(const struct ow_tls *tls, SSL *ssl, bool server, const char *name, struct ow_error *err);
 /* Words for why X509_verify_cert failed. whose: "the peer's certificate", or that of a file. */
 int ow_certificate_wrong(X509_STORE_CTX *verify, const char *whose, struct ow_error *err);

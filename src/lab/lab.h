@@ -34,9 +34,7 @@ struct ow_lab_options {
 /* Runs the lab and prints. */
 int ow_lab_run(const struct ow_lab_options *options, struct ow_error *err);
 
-/*
- * Results beside the truth.
- */
+/* Results compared with the truth. */
 
 /*
  * The result of a point for one interval and direction, or for the run, as far as the table needs it. NAN: not known.

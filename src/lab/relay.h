@@ -24,8 +24,10 @@ struct ow_relay_options {
 	bool nat; /* B sees outside_address instead of A's, and other ports */
 	uint8_t inside_address[4], outside_address[4];
 	int64_t interval_ns;
-	/* A bit for each direction (1 << OW_A_TO_B): while it is set, what comes in is lost, as where a cable is
-	 * pulled. Shared with whoever sets it; NULL = never. */
+	/*
+	 * A bit for each direction (1 << OW_A_TO_B): while it is set, arriving packets are lost, as if a cable were
+	 * unplugged. Shared with the thread that sets it; NULL = never.
+	 */
 	const atomic_uint *cut;
 	/* A socket of packets (SOCK_SEQPACKET): reports go out; any message, or its end, ends the relay. */
 	int control;

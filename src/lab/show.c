@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the lab prints: a row for each interval and direction, measured beside true, the summary, and the picture. */
+/*
+ * The output of the lab: a row for each interval and direction with measured and true values, the summary, and the
+ * plot.
+ */
 #include "base/word.h"
 #include "base/time.h"
 #include "lab/lab.h"

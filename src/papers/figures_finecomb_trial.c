@@ -17,7 +17,7 @@
 const struct ow_sim_model ow_comb_weibull = {.kind = OW_SIM_WEIBULL, .a = 6646.3, .b = 0.6}; /* mean 10 us */
 const struct ow_sim_model ow_comb_pareto = {.kind = OW_SIM_PARETO, .a = 6666.7, .b = 3};
 
-/* Reordering ratios: a quarter of each drifts over the boundary at hand. With --quick, every other one. */
+/* Reordering ratios: a quarter of each drifts over one boundary. With --quick, every other one. */
 static const double rhos[] = {OW_COMB_LEAST_RHO, 1.2e-5, 4e-5, 1.2e-4, 4e-4, 1.2e-3, 4e-3};
 #define RHOS (sizeof rhos / sizeof *rhos)
 

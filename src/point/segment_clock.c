@@ -25,7 +25,7 @@ struct ow_segment_clock {
 	double mean_ns[OW_DIRECTIONS];
 	int64_t mean_at_ns[OW_DIRECTIONS];
 	bool small; /* the stated error, last time */
-	bool event; /* not told yet in a result */
+	bool event; /* not reported in a result yet */
 };
 
 int ow_segment_clock_create(const struct ow_segment_clock_options *options, struct ow_segment_clock **ret_clock)

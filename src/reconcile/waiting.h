@@ -14,7 +14,7 @@
  * hot path.
  */
 #define OW_NOBODY UINT32_MAX
-/* Hash buckets for each that waits: lost packets wait long, and nobody should have to walk past them. */
+/* Hash buckets for each waiting packet: lost packets wait long, and should not slow down the search for others. */
 #define OW_WAITING_SPREAD 8
 
 struct ow_waiter {

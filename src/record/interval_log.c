@@ -18,8 +18,10 @@
 #define OW_SHIFT_MAX 64 /* no packet is left */
 /* Sightings that may be moved to merge a chunk: 1 MB, some 100 us. */
 #define OW_INTERVAL_LOG_OVERLAP 65536u
-/* The most empty intervals in a row. If more intervals pass without a packet, the clock has jumped (or nobody has read
- * for that long), and they are left out. */
+/*
+ * The most empty intervals in a row. If more intervals pass without a packet, the clock has jumped (or the log was not
+ * read for that long), and they are omitted.
+ */
 #define OW_INTERVAL_LOG_EMPTY_MAX 1024
 #define OW_INTERVAL_LOG_OPEN_MAX  65536u
 /* An interval has one flow for this many packets, at most: its flows take less memory than its packets. */

@@ -212,7 +212,7 @@ static bool needs_payload(const struct ow_recorder *recorder, unsigned source)
 	return ow_lanes_need_payload(&recorder->lanes, source);
 }
 
-/* Sources deliver the headers of TCP packets only, if nobody needs more. */
+/* Sources deliver only the headers of TCP packets, if no lane needs more. */
 static int cut_sources(struct ow_recorder *recorder, struct ow_error *err)
 {
 	for (unsigned i = 0; i < recorder->members; i++) {

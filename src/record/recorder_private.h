@@ -31,9 +31,9 @@ struct ow_recorder_member { /* one thread */
 	struct ow_flow_thread *tap[OW_RECORDER_TAPS_MAX];
 	unsigned taps;
 	uint64_t generation;
-	uint64_t epoch;      /* clock generation of the frames at hand, or an earlier one */
+	uint64_t epoch;      /* clock generation of the current frames, or an earlier one */
 	int64_t told_ns;     /* the last time that was reported, by the clock of this generation */
-	int64_t boundary_ns; /* the end of some interval; the reader must be told when it has passed */
+	int64_t boundary_ns; /* the end of some interval; the reader must be informed when it has passed */
 	int64_t lead_ns;     /* files: how far it may be ahead */
 	int64_t handed_ns;   /* when chunks were last handed over, steady clock */
 	int64_t counted_ns;  /* the source's clock before drops were last read from the kernel */

@@ -386,7 +386,7 @@ static void put_clocks(FILE *out, const struct ow_interval_result *r)
 	if (ow_result_clock_error_ns(r) == 0) {
 		fputs("both points have the same clock\n", out);
 	} else if (strcmp(r->clock_method, "relative") == 0) {
-		/* What they say of themselves is not used. */
+		/* The error bounds of the clocks themselves are not used. */
 	} else if (known_a && known_b) {
 		ow_duration_text((double)a->error_ns + (double)b->error_ns, text);
 		if (a->error_ns || b->error_ns)

@@ -122,7 +122,7 @@ void ow_interval_results_note_late(struct ow_interval_results *settle, const str
                                    uint32_t flow, int64_t sent_ns);
 /* A final result of which nothing is shared, and has not been for a while, is unknown. */
 void ow_interval_results_explain_unshared(struct ow_interval_results *settle, struct ow_interval_result *result);
-/* Are the packets of the oldest interval that nobody has received lost? A call of reconcile/late_packets. */
+/* Whether the packets of the oldest interval that were not received are lost. A callback of reconcile/late_packets. */
 int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates);
 
 /* -- settle_result.c */
@@ -137,7 +137,7 @@ void ow_interval_results_make_result(struct ow_interval_results *settle, const s
 /* Makes a measured result partial. */
 void ow_interval_results_add_cause(struct ow_interval_result *result, const char *text);
 void ow_interval_results_explain_drops(struct ow_interval_result *result);
-/* Packets of flows that were not listed: nobody can say whether they are lost. */
+/* Packets of flows that were not listed: it is not known whether they are lost. */
 void ow_interval_results_explain_unlisted(const struct ow_interval_results_open *open,
                                           struct ow_interval_result *result);
 /* For the interval that is being decided. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If nothing is shared for so long, and so many packets were sent, the points do not measure the same traffic. */
+/* If nothing is shared for this long, and this many packets were sent, the points do not measure the same traffic. */
 #define UNSHARED_NS  INT64_C(10000000000)
 #define UNSHARED_MIN 20
 

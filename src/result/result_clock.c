@@ -21,7 +21,7 @@ static bool is_relative(const struct ow_interval_result *r)
 	return strcmp(r->clock_method, "relative") == 0;
 }
 
-/* By how much they may be apart; where that was not looked at, what they say of themselves. */
+/* The largest difference of the clocks; if it was not measured, their own error bounds. */
 static double error_of(const struct ow_interval_result *r)
 {
 	const struct ow_clock_state *a = &r->clock_from, *b = &r->clock_to;

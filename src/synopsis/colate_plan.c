@@ -91,8 +91,10 @@ int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_pa
 	return r;
 }
 
-/* Layers that divide the packets among them are vectors. A layer that takes all packets beside others is for
- * deviations. */
+/*
+ * Layers that divide the packets among them are vectors. A layer that takes all packets in addition to others is for
+ * deviations.
+ */
 static bool is_beside(const struct ow_colate_params *params, uint32_t i)
 {
 	return i && params->layer[i].first == 0;

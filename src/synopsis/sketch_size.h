@@ -11,7 +11,7 @@
  */
 int ow_sketch_synopsis(const struct ow_sketch_params *params, struct ow_synopsis **ret_synopsis, struct ow_error *err);
 
-/* Whether sketches of this kind keep records beside the synopsis. */
+/* Whether sketches of this kind keep records in addition to the synopsis. */
 bool ow_sketch_uses_records(enum ow_synopsis_kind kind);
 
 #endif

@@ -235,7 +235,7 @@ static int make_ring(struct ring *ring, size_t bytes, struct ow_error *err)
 	return 0;
 }
 
-/* A size that nobody asked for may be too much for this host. */
+/* A default size may be too large for this host. */
 static int make_usual_ring(struct ring *ring, unsigned threads, struct ow_error *err)
 {
 	size_t bytes = ow_iface_usual_ring(ring->live.name, threads);
