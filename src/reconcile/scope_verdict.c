@@ -408,13 +408,15 @@ static uint8_t kind_of(const struct ow_scope_verdict *v, int64_t interval, const
 }
 
 /* Sums up the packets of each flow. Here `bin` is the time of the last one that matched. */
-static int sum_packets(struct work *work, size_t flows, const struct ow_sighting *packets, const uint32_t *flow_of,
-                       const uint8_t *matched, size_t count)
+static int sum_packets(struct work *work, size_t flows, const struct ow_sighting *packets, const uint8_t *matched,
+                       size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (flow_of[i] >= flows)
+		if (packets[i].flow > flows)
 			return -EINVAL;
-		struct work *w = &work[flow_of[i]];
+		if (!packets[i].flow)
+			continue;
+		struct work *w = &work[packets[i].flow - 1];
 		w->packets++;
 		w->last_ns = packets[i].time_ns;
 		w->after++;
@@ -430,12 +432,12 @@ static int sum_packets(struct work *work, size_t flows, const struct ow_sighting
 
 /* What own flows sent and lost in each bin, as far as it is known. */
 static void count_bins(struct ow_scope_verdict *v, int64_t interval, const struct ow_sighting *packets,
-                       const uint32_t *flow_of, const uint8_t *matched, size_t count)
+                       const uint8_t *matched, size_t count)
 {
 	int64_t start_ns = INT64_MAX; /* of the bin at hand: packets come in order of time, and divisions are slow */
 	struct bin *bin = NULL;
 	for (size_t i = 0; i < count; i++) {
-		if (!(v->kind[flow_of[i]] & KIND_OWN))
+		if (!packets[i].flow || !(v->kind[packets[i].flow - 1] & KIND_OWN))
 			continue;
 		int64_t at_ns = absolute(v, interval, packets[i].time_ns);
 		if (at_ns < start_ns || at_ns - start_ns >= v->bin_ns) {
@@ -478,15 +480,15 @@ static void add_likelihood(struct ow_scope_verdict *v, struct work *w, int64_t a
 
 /* For flows that did not match in this interval: how likely it is that all of it was lost. */
 static void note_likelihoods(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
-                             size_t flow_count, const struct ow_sighting *packets, const uint32_t *flow_of,
-                             size_t count)
+                             size_t flow_count, const struct ow_sighting *packets, size_t count)
 {
 	double q = usual_loss(v);
 	for (size_t k = 0; k < flow_count; k++)
 		v->work[k].bin = INT64_MIN;
 	for (size_t i = 0; i < count; i++) {
-		if (v->kind[flow_of[i]] & KIND_UNMATCHED)
-			add_likelihood(v, &v->work[flow_of[i]], absolute(v, interval, packets[i].time_ns), q);
+		uint32_t flow = packets[i].flow;
+		if (flow && v->kind[flow - 1] & KIND_UNMATCHED)
+			add_likelihood(v, &v->work[flow - 1], absolute(v, interval, packets[i].time_ns), q);
 	}
 	for (size_t k = 0; k < flow_count; k++) {
 		struct flow *f = v->work[k].matched ? NULL : ow_scope_table_find(&v->flows, flows[k].flow);
@@ -498,14 +500,13 @@ static void note_likelihoods(struct ow_scope_verdict *v, int64_t interval, const
 }
 
 int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
-                          size_t flow_count, const struct ow_sighting *packets, const uint32_t *flow_of,
-                          const uint8_t *matched, size_t count)
+                          size_t flow_count, const struct ow_sighting *packets, const uint8_t *matched, size_t count)
 {
 	if (interval <= v->last)
 		return -EINVAL;
 	int r = prepare(v, flow_count);
 	if (r == 0)
-		r = sum_packets(v->work, flow_count, packets, flow_of, matched, count);
+		r = sum_packets(v->work, flow_count, packets, matched, count);
 	if (r < 0)
 		return r;
 	v->last = interval;
@@ -516,8 +517,8 @@ int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const st
 	}
 	for (size_t k = 0; k < flow_count; k++)
 		v->kind[k] = kind_of(v, interval, &flows[k], &v->work[k]);
-	count_bins(v, interval, packets, flow_of, matched, count);
-	note_likelihoods(v, interval, flows, flow_count, packets, flow_of, count);
+	count_bins(v, interval, packets, matched, count);
+	note_likelihoods(v, interval, flows, flow_count, packets, count);
 	return 0;
 }
 

@@ -81,11 +81,11 @@ struct ow_scope_verdict;
 int ow_scope_verdict_create(const struct ow_scope_verdict_options *options, struct ow_scope_verdict **ret_verdict);
 void ow_scope_verdict_free(struct ow_scope_verdict *verdict);
 
-/* Interval i: its flows, its packets in order of time, the flow of each, and whether it matched. -EINVAL: not later
- * than the last one, or a flow index beyond the flows. -ENOMEM: nothing is noted. */
+/* Interval i: its flows, its packets in order of time with the number of their flow, from 1, and whether each matched.
+ * Packets of unknown flows (0) say nothing. -EINVAL: not later than the last one, or a flow beyond the flows. -ENOMEM:
+ * nothing is noted. */
 int ow_scope_verdict_note(struct ow_scope_verdict *verdict, int64_t interval, const struct ow_scope_flow *flows,
-                          size_t flow_count, const struct ow_sighting *packets, const uint32_t *flow_of,
-                          const uint8_t *matched, size_t count);
+                          size_t flow_count, const struct ow_sighting *packets, const uint8_t *matched, size_t count);
 /* A packet of an earlier interval matched late. To be called before the interval that has it is noted. */
 void ow_scope_verdict_late(struct ow_scope_verdict *verdict, int64_t interval, const struct ow_scope_flow *flow,
                            int64_t time_ns);

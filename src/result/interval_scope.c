@@ -40,14 +40,9 @@ void ow_interval_results_note_flows(struct ow_interval_results *settle)
 	if (!settle->scope || !in || !in->flows || in->result.interval == settle->noted)
 		return;
 	settle->noted = in->result.interval;
-	uint32_t *flow_of = malloc((in->packets + 1) * sizeof *flow_of);
-	for (size_t i = 0; flow_of && i < in->packets; i++)
-		flow_of[i] = in->packet[i].flow ? in->packet[i].flow - 1 : 0;
 	/* Without memory the flows of this interval are as if none had matched: fewer packets are lost, more unshared. */
-	if (flow_of)
-		(void)ow_scope_verdict_note(settle->scope, in->result.interval, in->flow, in->flows, in->packet,
-		                            flow_of, in->is_matched, in->packets);
-	free(flow_of);
+	(void)ow_scope_verdict_note(settle->scope, in->result.interval, in->flow, in->flows, in->packet, in->is_matched,
+	                            in->packets);
 }
 
 void ow_interval_results_note_late(struct ow_interval_results *settle, const struct ow_interval_results_open *sender,

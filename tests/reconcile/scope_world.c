@@ -252,11 +252,12 @@ static void note(struct run *run, int64_t interval)
 		if (run->early[page->trip[i]] && trip->matched < 0)
 			trip->matched = interval;
 		matched[i] = trip->matched >= 0;
-		packets[i] = (struct ow_sighting){page->trip[i] + 1, trip->sent_ns - interval * run->w->length_ns};
+		packets[i] = (struct ow_sighting){page->trip[i] + 1, trip->sent_ns - interval * run->w->length_ns,
+		                                  page->flow_of[i] + 1};
 	}
-	assert_int_equal(ow_scope_verdict_note(run->verdict, interval, page->flow, page->flows, packets, page->flow_of,
-	                                       matched, page->count),
-	                 0);
+	assert_int_equal(
+		ow_scope_verdict_note(run->verdict, interval, page->flow, page->flows, packets, matched, page->count),
+		0);
 	free(packets);
 	free(matched);
 }

@@ -178,14 +178,13 @@ static void test_unshared(void **state)
 	struct ow_scope_verdict *v;
 	struct ow_scope_flow flows[2] = {flow(1, 1, 1), flow(1, 2, 1)};
 	struct ow_scope_packet packets[4] = {{0, 0, false}, {1, 10, false}, {0, 20, false}, {1, 30, false}};
-	struct ow_sighting sightings[4] = {{1, 0}, {2, 10}, {3, 20}, {4, 30}};
-	uint32_t flow_of[4] = {0, 1, 0, 1};
+	struct ow_sighting sightings[4] = {{1, 0, 1}, {2, 10, 2}, {3, 20, 1}, {4, 30, 2}};
 	uint8_t matched[4] = {0}, fate[4];
 	struct ow_scope_sums sums;
 	flows[0].packets = flows[1].packets = 2;
 	assert_int_equal(ow_scope_verdict_create(&options, &v), 0);
 	for (int64_t i = 0; i < 5; i++) {
-		assert_int_equal(ow_scope_verdict_note(v, i, flows, 2, sightings, flow_of, matched, 4), 0);
+		assert_int_equal(ow_scope_verdict_note(v, i, flows, 2, sightings, matched, 4), 0);
 		assert_int_equal(ow_scope_verdict_judge(v, i, flows, 2, packets, 4, fate, &sums), 0);
 		assert_int_equal(sums.unshared, 4);
 		assert_int_equal(sums.networks, 2);
@@ -193,10 +192,16 @@ static void test_unshared(void **state)
 		for (int k = 0; k < 4; k++)
 			assert_int_equal(fate[k], OW_SCOPE_UNSHARED);
 	}
+	/* A packet of an unknown flow that matched says nothing of other flows. */
+	sightings[2].flow = 0;
+	matched[2] = 1;
+	assert_int_equal(ow_scope_verdict_note(v, 5, flows, 2, sightings, matched, 4), 0);
+	assert_int_equal(ow_scope_verdict_judge(v, 5, flows, 2, packets, 4, fate, &sums), 0);
+	assert_int_equal(sums.unshared, 4);
 	/* Not in order; a flow that is not there. */
-	assert_int_equal(ow_scope_verdict_note(v, 4, flows, 2, sightings, flow_of, matched, 4), -EINVAL);
-	flow_of[3] = 2;
-	assert_int_equal(ow_scope_verdict_note(v, 5, flows, 2, sightings, flow_of, matched, 4), -EINVAL);
+	assert_int_equal(ow_scope_verdict_note(v, 5, flows, 2, sightings, matched, 4), -EINVAL);
+	sightings[3].flow = 3;
+	assert_int_equal(ow_scope_verdict_note(v, 6, flows, 2, sightings, matched, 4), -EINVAL);
 	packets[3].flow = 2;
 	assert_int_equal(ow_scope_verdict_judge(v, 4, flows, 2, packets, 4, fate, &sums), -EINVAL);
 	ow_scope_verdict_free(v);
@@ -214,7 +219,6 @@ static void test_flood(void **state)
 	struct ow_scope_flow *flows = calloc(FLOOD + PASSING, sizeof *flows);
 	struct ow_sighting *sightings = calloc(FLOOD + PASSING, sizeof *sightings);
 	struct ow_scope_packet *packets = calloc(FLOOD, sizeof *packets);
-	uint32_t *flow_of = calloc(FLOOD + PASSING, sizeof *flow_of);
 	uint8_t *matched = calloc(FLOOD + PASSING, 1), *fate = calloc(FLOOD, 1);
 	struct ow_scope_sums sums;
 	assert_int_equal(ow_scope_verdict_create(&options, &v), 0);
@@ -224,15 +228,13 @@ static void test_flood(void **state)
 			flows[k] = k < FLOOD ? flow(k, 300 + k % 60000, (uint16_t)(i * 7 + k)) : flow(1, k - FLOOD, 1);
 			flows[k].flow ^= k < FLOOD ? (uint64_t)(i + 1) << 32 ^ k : 0;
 			flows[k].packets = 1;
-			flow_of[k] = k;
-			sightings[k] = (struct ow_sighting){k + 1, (int64_t)k * 5000};
+			sightings[k] = (struct ow_sighting){k + 1, (int64_t)k * 5000, k + 1};
 			matched[k] = k >= FLOOD;
 			if (k < FLOOD)
 				packets[k] = (struct ow_scope_packet){k, (int64_t)k * 5000, true};
 		}
-		assert_int_equal(ow_scope_verdict_note(v, i, flows, FLOOD + PASSING, sightings, flow_of, matched,
-		                                       FLOOD + PASSING),
-		                 0);
+		assert_int_equal(
+			ow_scope_verdict_note(v, i, flows, FLOOD + PASSING, sightings, matched, FLOOD + PASSING), 0);
 		assert_int_equal(ow_scope_verdict_judge(v, i, flows, FLOOD + PASSING, packets, FLOOD, fate, &sums), 0);
 		assert_int_equal(sums.lost, 0);
 		assert_int_equal(sums.unshared, FLOOD);
@@ -241,7 +243,6 @@ static void test_flood(void **state)
 	free(flows);
 	free(sightings);
 	free(packets);
-	free(flow_of);
 	free(matched);
 	free(fate);
 }
