@@ -17,6 +17,7 @@
 #define STEP_PACKETS    16               /* .. or packets */
 #define SHIFT_STRETCHES 6                /* the same where there is one direction only; .. */
 #define SHIFT_CLEAR     20.0             /* .. it is so many times what the delays vary, .. */
+#define STEP_ALIKE      0.1              /* both directions change by the same, but for such a share */
 #define SHIFT_SAME      0.9              /* changes that differ by less are the same one */
 #define SHIFT_LEAST_NS  100000.0         /* .. and larger than what queues do to all packets for a while */
 #define STEP_NEAR       12               /* stretches that are near a step */
@@ -245,7 +246,11 @@ static double gained_at(const struct ow_skew *d, unsigned at, unsigned zone, boo
 	if (!stretches && (near || !has_packets(&ab) || !has_packets(&ba)))
 		return 0;
 	double gained = (ab.by - ba.by) / 2, path = (ab.by + ba.by) / 2;
-	double varies = near        ? STEP_CLEAR * fmax(ab.quarter, ba.quarter)
+	/* One direction may vary as it likes, if the other hardly does and both change by nearly the same. */
+	bool sharp = stretches && SHIFT_CLEAR * fmin(ab.spread, ba.spread) < fabs(gained) &&
+	             fabs(path) < STEP_ALIKE * fabs(gained);
+	double varies = sharp       ? 0
+	                : near      ? STEP_CLEAR * fmax(ab.quarter, ba.quarter)
 	                : stretches ? fmax(ab.spread, ba.spread)
 	                            : STEP_CLEAR * fmax(ab.spread, ba.spread);
 	return fabs(gained) >= NOISE_NS && fabs(gained) > STEP_CLEAR * fabs(path) && fabs(gained) > varies ? gained : 0;

@@ -249,7 +249,7 @@ class Judge:
         spread = max([sorted(t)[len(t) // 2] - min(t) for t in true if t], default=0)
         # A step of a clock that is smaller than what the delays vary cannot be seen.
         steps = sum(abs(ns) for c in self.case.captures for _, ns in c.clock_steps)
-        steps = steps if steps <= 2 * spread else 0
+        steps = steps if steps <= spread else 0
         if not self.result["clock"]["drift_ppb"] and not any(c.drift for c in self.case.captures):
             return steps
         return 10_000 + spread + steps
