@@ -53,8 +53,7 @@
 	X(FLOW_NEGATIVE_VARIANCE, "noise: the variance comes out negative")                                            \
 	X(FLOW_VECTORS_LOST, "packets were lost in every vector")                                                      \
 	X(PATH_INCOMPLETE, "a part of the path has no result")                                                         \
-	X(CLOCK_ONE_WAY, "the clocks' difference is not bounded: packets of one direction only")                       \
-	X(CLOCK_TRUSTED, "the clocks are trusted")                                                                     \
+	X(CLOCK_ONE_WAY, "packets of one direction only")                                                              \
 	X(CLOCK_STEPPED, "a clock was set just now")                                                                   \
 	X(CLOCK_MISPAIRED, "too many delays contradict those of the other direction")                                  \
 	X(CLOCK_CONTRADICTS, "packets there and back take less than no time: not of two clocks that run alike")        \

@@ -315,6 +315,8 @@ static void check_counts(struct ow_coder *c, const struct ow_interval_result *r)
 static void code_floor(struct ow_coder *c, struct ow_clock_floor *floor)
 {
 	ow_coder_u32(c, "samples of the floor", &floor->samples, 0, UINT32_MAX);
+	if (!floor->samples)
+		return;
 	ow_coder_u32(c, "impossible delays", &floor->impossible, 0, UINT32_MAX);
 	ow_coder_int(c, "time of the floor", &floor->at_ns, 0, INT64_MAX);
 	ow_coder_int(c, "floor", &floor->low_ns, INT64_MIN, INT64_MAX);

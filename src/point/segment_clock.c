@@ -173,7 +173,7 @@ static void set_trusted(struct ow_interval_result *r, double stated_ns)
 	r->clock_offset_ns = (struct ow_value){OW_VALUE_ESTIMATED, 0, -error_ns, error_ns, OW_NO_REASON};
 	if (error_ns == 0)
 		r->clock_offset_ns = ow_value_exact(0);
-	r->clock_drift_ppb = ow_value_none(OW_REASON_CLOCK_TRUSTED);
+	r->clock_drift_ppb = ow_value_none(OW_NO_REASON);
 }
 
 /* B's clock is ahead by the offset: that is taken off times of B, or added to those of A. */

@@ -2,6 +2,7 @@
 /* The main loop of the monitoring station: results wait until their interval is complete, then every path is judged. */
 #include "station/monitoring.h"
 
+#include "result/result_clock.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/time.h"
@@ -45,12 +46,22 @@ struct monitoring {
 	struct ow_error *err;
 };
 
+/* What the clocks may add to a delay; NAN = not known. */
+static double clock_error_ns(const struct ow_interval_result *result)
+{
+	int64_t from = result->clock_from.error_ns, to = result->clock_to.error_ns;
+	if (*result->clock_method)
+		return ow_result_clock_error_ns(result);
+	return from != OW_CLOCK_UNKNOWN && to != OW_CLOCK_UNKNOWN ? (double)from + (double)to : (double)NAN;
+}
+
 void ow_station_sample(const struct ow_interval_result *result, struct ow_watch_sample *ret_sample)
 {
 	bool known = result->status != OW_RESULT_UNKNOWN;
-	int64_t from = result->clock_from.error_ns, to = result->clock_to.error_ns;
-	bool clocks = from != OW_CLOCK_UNKNOWN && to != OW_CLOCK_UNKNOWN;
-	const struct ow_value *mean = &result->mean_ns, *stddev = &result->stddev_ns;
+	/* The clocks' error is the same from one interval to the next: it hides no change. */
+	struct ow_interval_result sampled = *result;
+	ow_result_clock_narrow(&sampled);
+	const struct ow_value *mean = &sampled.mean_ns, *stddev = &sampled.stddev_ns;
 	*ret_sample = (struct ow_watch_sample){
 		.start_ns = result->start_ns,
 		.length_ns = result->length_ns,
@@ -60,7 +71,7 @@ void ow_station_sample(const struct ow_interval_result *result, struct ow_watch_
 		.stddev_ns = stddev->status == OW_VALUE_NONE ? 0 : stddev->value,
 		.mean_error_ns = mean->status == OW_VALUE_ESTIMATED ? (mean->high - mean->low) / 3.92 : 0,
 		.stddev_error_ns = stddev->status == OW_VALUE_ESTIMATED ? (stddev->high - stddev->low) / 3.92 : 0,
-		.clock_error_ns = clocks ? (double)from + (double)to : (double)NAN,
+		.clock_error_ns = clock_error_ns(result),
 		.samples = result->samples,
 		.sent = result->sent - result->pending,
 		.lost = result->lost,
