@@ -9,9 +9,6 @@
 #include <string.h>
 
 #define GLANCE_FRAMES   4096 /* frames of each capture that a first look uses */
-#define GLANCE_ENOUGH   0.6  /* share in common that is enough for the first look */
-#define CLEARLY_MORE    1.2  /* another identity must find this many times as much */
-#define CLEARLY_FRAMES  4    /* and this many packets more */
 #define TAI_MINUS_UTC_S 37
 #define HOPS_CLEAR      20    /* this many times as many packets had a lower TTL at one point as at the other */
 #define MTU_USUAL       1500u /* Ethernet */
@@ -103,47 +100,18 @@ static int glance(struct ow_match_planner *p, struct ow_record_reader tap[OW_SID
 {
 	if (allowed(p->options, OW_VARIANT_IP) && !mostly_frames(p)) {
 		int r = compare(p, tap, false, OW_SELECT_FIRST, err);
-		if (r < 0 || p->common[OW_VARIANT_IP].share >= GLANCE_ENOUGH)
+		if (r < 0 || p->common[OW_VARIANT_IP].share >= OW_IDENTITY_ENOUGH)
 			return r;
 	}
 	return compare(p, tap, false, OW_SELECT_USUAL, err);
 }
 
-/* Clearly more; or anything if the other finds nothing, but as a last resort only if it is not a single packet. */
-static bool finds_more(const struct ow_sample_overlap *c, const struct ow_sample_overlap *than, bool loose)
-{
-	if (than->packets > 0 || (loose && c->share < GLANCE_ENOUGH))
-		return c->packets > CLEARLY_MORE * than->packets + CLEARLY_FRAMES;
-	return c->packets > 0;
-}
-
-/*
- * Without identification or numbers, packets of different traffic may be identical: a poll, an empty answer. If there
- * is only one of them, it is taken as the same; more of them only if nearly the whole capture is found again.
- */
-static struct ow_sample_overlap believed(const struct ow_sample_overlap *c)
-{
-	struct ow_sample_overlap only = *c;
-	if (c->common && c->share < GLANCE_ENOUGH)
-		only.packets *= (double)c->unique / (double)c->common;
-	return only;
-}
-
-/* Starts with the first allowed identity and takes a later one only for clearly more. */
 static void choose(struct ow_match_planner *p)
 {
-	int best = -1;
-	for (int v = 0; v < OW_VARIANTS; v++) {
-		if (!allowed(p->options, v))
-			continue;
-		if (v == OW_VARIANT_FRAME && best >= 0 && p->common[best].packets > 0 && !mostly_frames(p))
-			continue;
-		bool loose = ow_variant_loose(v);
-		struct ow_sample_overlap c = loose ? believed(&p->common[v]) : p->common[v];
-		if (best < 0 || finds_more(&c, &p->common[best], loose))
-			best = v;
-	}
-	p->variant = best < 0 ? OW_VARIANT_IP : (enum ow_variant)best;
+	uint32_t may = 0;
+	for (enum ow_variant v = 0; v < OW_VARIANTS; v++)
+		may |= (uint32_t)allowed(p->options, v) << v;
+	p->variant = ow_identity_choose(p->common, may, mostly_frames(p));
 }
 
 /* -- clocks ------------------------------------------------------------------------------------------------------- */
@@ -352,14 +320,14 @@ int ow_plan_make(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDE
 		return r;
 	choose(p);
 	/* A drift shows only over the whole captures. */
-	if (p->options->clock == OW_CLOCK_ESTIMATED || p->common[p->variant].share < GLANCE_ENOUGH ||
+	if (p->options->clock == OW_CLOCK_ESTIMATED || p->common[p->variant].share < OW_IDENTITY_ENOUGH ||
 	    (p->variant != OW_VARIANT_IP && p->options->level == OW_LEVEL_AUTO)) {
 		r = compare(p, tap, true, OW_SELECT_USUAL, err);
 		if (r < 0)
 			return r;
 		choose(p);
 	}
-	if (p->whole && p->common[p->variant].share < GLANCE_ENOUGH && p->options->level != OW_LEVEL_FRAME) {
+	if (p->whole && p->common[p->variant].share < OW_IDENTITY_ENOUGH && p->options->level != OW_LEVEL_FRAME) {
 		r = compare(p, tap, true, OW_SELECT_LOOSE, err);
 		if (r < 0)
 			return r;

@@ -16,70 +16,11 @@
 #define PROTO_UDP         17
 #define LIMIT_LEAST       40u /* an IPv6 header; an IPv4 and a TCP header: fewer bytes identify nothing */
 
-static const struct {
-	enum ow_level level;
-	bool inner, any_ip_id, any_tcp;
-} variants[OW_VARIANTS] = {
-	[OW_VARIANT_IP] = {OW_LEVEL_IP, false, false, false},
-	[OW_VARIANT_IP_INNER] = {OW_LEVEL_IP, true, false, false},
-	[OW_VARIANT_NAT] = {OW_LEVEL_NAT, false, false, false},
-	[OW_VARIANT_NAT_INNER] = {OW_LEVEL_NAT, true, false, false},
-	[OW_VARIANT_FRAME] = {OW_LEVEL_FRAME, false, false, false},
-	[OW_VARIANT_IP_ANY_ID] = {OW_LEVEL_IP, false, true, false},
-	[OW_VARIANT_IP_INNER_ANY_ID] = {OW_LEVEL_IP, true, true, false},
-	[OW_VARIANT_NAT_ANY_ID] = {OW_LEVEL_NAT, false, true, false},
-	[OW_VARIANT_NAT_INNER_ANY_ID] = {OW_LEVEL_NAT, true, true, false},
-	[OW_VARIANT_IP_ANY_TCP] = {OW_LEVEL_IP, false, false, true},
-	[OW_VARIANT_IP_INNER_ANY_TCP] = {OW_LEVEL_IP, true, false, true},
-	[OW_VARIANT_NAT_ANY_TCP] = {OW_LEVEL_NAT, false, false, true},
-	[OW_VARIANT_NAT_INNER_ANY_TCP] = {OW_LEVEL_NAT, true, false, true},
-	[OW_VARIANT_IP_ANY_BOTH] = {OW_LEVEL_IP, false, true, true},
-	[OW_VARIANT_IP_INNER_ANY_BOTH] = {OW_LEVEL_IP, true, true, true},
-	[OW_VARIANT_NAT_ANY_BOTH] = {OW_LEVEL_NAT, false, true, true},
-	[OW_VARIANT_NAT_INNER_ANY_BOTH] = {OW_LEVEL_NAT, true, true, true},
-};
-
-enum ow_level ow_variant_level(enum ow_variant variant)
-{
-	return variants[variant].level;
-}
-
-bool ow_variant_inner(enum ow_variant variant)
-{
-	return variants[variant].inner;
-}
-
-bool ow_variant_any_ip_id(enum ow_variant variant)
-{
-	return variants[variant].any_ip_id;
-}
-
-bool ow_variant_any_tcp(enum ow_variant variant)
-{
-	return variants[variant].any_tcp;
-}
-
-bool ow_variant_loose(enum ow_variant variant)
-{
-	return variants[variant].any_ip_id || variants[variant].any_tcp;
-}
-
 bool ow_variant_among(enum ow_variant variant, enum ow_selection which)
 {
 	if (which == OW_SELECT_FIRST)
 		return variant == OW_VARIANT_IP;
 	return ow_variant_loose(variant) == (which == OW_SELECT_LOOSE);
-}
-
-enum ow_variant ow_variant_entered(enum ow_variant variant)
-{
-	for (enum ow_variant v = 0; v < OW_VARIANTS; v++) {
-		if (variants[v].inner && variants[v].level == variants[variant].level &&
-		    variants[v].any_ip_id == variants[variant].any_ip_id &&
-		    variants[v].any_tcp == variants[variant].any_tcp)
-			return v;
-	}
-	return variant;
 }
 
 static void lower(uint32_t *limit, uint32_t value)
@@ -153,7 +94,7 @@ int ow_outlook_take(struct ow_reader *reader, struct ow_outlook *ret_outlook, st
 	}
 	for (unsigned v = 0; v < OW_VARIANTS; v++) {
 		if (v != OW_VARIANT_FRAME)
-			o.limit[v] = o.limit[first_like(variants[v].inner, variants[v].any_tcp)];
+			o.limit[v] = o.limit[first_like(ow_variant_inner(v), ow_variant_any_tcp(v))];
 	}
 	*ret_outlook = o;
 	return 0;
@@ -242,8 +183,8 @@ static void offer_as(struct surveyor *s, const struct ow_frame *frame, bool inne
 	if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
 		return;
 	for (enum ow_variant v = 0; v < OW_VARIANTS; v++) {
-		if (v != OW_VARIANT_FRAME && variants[v].inner == inner && ow_variant_among(v, s->which) &&
-		    (!variants[v].any_tcp || has_substance(&packet)))
+		if (v != OW_VARIANT_FRAME && ow_variant_inner(v) == inner && ow_variant_among(v, s->which) &&
+		    (!ow_variant_any_tcp(v) || has_substance(&packet)))
 			offer_packet(s, v, &packet, frame->time_ns);
 	}
 }
@@ -264,10 +205,10 @@ int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uin
 	struct surveyor s = {.survey = survey, .which = which};
 	struct ow_frame frame[BATCH];
 	for (unsigned v = 0; v < OW_VARIANTS; v++) {
-		s.identity[v] = (struct ow_identity){.level = variants[v].level,
-		                                     .inner = variants[v].inner,
-		                                     .any_ip_id = variants[v].any_ip_id,
-		                                     .tcp = variants[v].any_tcp ? OW_TCP_ANY_NUMBERS : OW_TCP_EXACT,
+		s.identity[v] = (struct ow_identity){.level = ow_variant_level(v),
+		                                     .inner = ow_variant_inner(v),
+		                                     .any_ip_id = ow_variant_any_ip_id(v),
+		                                     .tcp = ow_variant_any_tcp(v) ? OW_TCP_ANY_NUMBERS : OW_TCP_EXACT,
 		                                     .hash_limit = limit[v]};
 		ow_identity_seed(&s.identity[v], seed);
 	}

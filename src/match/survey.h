@@ -4,46 +4,12 @@
 
 #include "capture/file/reader.h"
 #include "packet/identity.h"
-#include "reconcile/sample_overlap.h"
+#include "reconcile/identity_choice.h"
 
 /*
  * Compares samples of both captures under every identity at once, to find which identity matches, and how much the
  * clocks differ.
  */
-
-/* Identities in the order in which they are preferred. */
-enum ow_variant {
-	OW_VARIANT_IP,
-	OW_VARIANT_IP_INNER,
-	OW_VARIANT_NAT,
-	OW_VARIANT_NAT_INNER,
-	OW_VARIANT_FRAME,
-	/* Without the IPv4 identification: the last resort, because it may confuse different packets. */
-	OW_VARIANT_IP_ANY_ID,
-	OW_VARIANT_IP_INNER_ANY_ID,
-	OW_VARIANT_NAT_ANY_ID,
-	OW_VARIANT_NAT_INNER_ANY_ID,
-	/* Without TCP's numbers and options, which firewalls rewrite: also a last resort. */
-	OW_VARIANT_IP_ANY_TCP,
-	OW_VARIANT_IP_INNER_ANY_TCP,
-	OW_VARIANT_NAT_ANY_TCP,
-	OW_VARIANT_NAT_INNER_ANY_TCP,
-	/* Without either. */
-	OW_VARIANT_IP_ANY_BOTH,
-	OW_VARIANT_IP_INNER_ANY_BOTH,
-	OW_VARIANT_NAT_ANY_BOTH,
-	OW_VARIANT_NAT_INNER_ANY_BOTH,
-	OW_VARIANTS
-};
-
-enum ow_level ow_variant_level(enum ow_variant variant);
-bool ow_variant_inner(enum ow_variant variant);
-bool ow_variant_any_ip_id(enum ow_variant variant);
-bool ow_variant_any_tcp(enum ow_variant variant);
-/* Either of these: a last resort. */
-bool ow_variant_loose(enum ow_variant variant);
-/* The same inside tunnels. */
-enum ow_variant ow_variant_entered(enum ow_variant variant);
 
 /* The start of a capture. */
 struct ow_outlook {
