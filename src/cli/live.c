@@ -340,6 +340,7 @@ static int open_both(struct arguments *args, struct ow_show *show, struct ow_loc
 		.opened = confine,
 		.opened_arg = args,
 		.sink = ow_show_result,
+		.event = ow_show_event,
 		.arg = show,
 	};
 	if (args->run_ns)

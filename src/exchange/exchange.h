@@ -51,6 +51,8 @@ struct ow_exchange_sinks {
 	void (*send)(void *arg, const uint8_t *frame, size_t size);
 	/* Both points get every result: the sending one computes it and sends it to the other. */
 	void (*result)(void *arg, const struct ow_interval_result *result);
+	/* The sending point: what happened to flows of the lane. May be NULL. */
+	void (*event)(void *arg, const struct ow_flow_event *event);
 	/* The peer samples more coarsely, or possibly no longer: record with this shift from now on. */
 	void (*shift)(void *arg, unsigned sample_shift);
 	/*

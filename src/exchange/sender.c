@@ -126,6 +126,13 @@ static void on_result(void *arg, const struct ow_interval_result *settled)
 	s->x.sinks.result(s->x.sinks.arg, &result);
 }
 
+static void on_event(void *arg, const struct ow_flow_event *event)
+{
+	struct ow_sender *s = arg;
+	if (s->x.sinks.event)
+		s->x.sinks.event(s->x.sinks.arg, event);
+}
+
 /* -- giving results
  * ----------------------------------------------------------------------------------------------------- */
 
@@ -505,7 +512,7 @@ static int create(struct ow_exchange *x)
 	x->slot_size = x->method->size;
 	int r = ow_interval_results_create(x->options.horizon, on_result, s, &s->missing.results);
 	if (r == 0 && x->options.shared)
-		r = ow_interval_results_share(s->missing.results, x->options.length_ns);
+		r = ow_interval_results_share(s->missing.results, x->options.length_ns, on_event);
 	if (r < 0)
 		return r;
 	struct ow_scope_options scope;

@@ -25,6 +25,8 @@ enum ow_refused {
 struct ow_result_sink {
 	/* Called for each result: first provisional, then final, of every lane of this point. */
 	void (*result)(void *arg, const struct ow_interval_result *result);
+	/* What happened to flows of a lane that this point sends. It is in the log as well. May be NULL. */
+	void (*event)(void *arg, const struct ow_flow_event *event);
 	/* The sum of a lane when it ends: at the end of the run, or when a peer has restarted. */
 	void (*total)(void *arg, const struct ow_interval_result *total);
 	/* Called after the last of several results: a good time to flush. */

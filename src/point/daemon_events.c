@@ -104,6 +104,14 @@ void ow_daemon_result(struct ow_daemon *d, const struct ow_interval_result *resu
 	d->has_results = true;
 }
 
+void ow_daemon_flow_event(struct ow_daemon *d, const struct ow_flow_event *event)
+{
+	if (!d->options.sink.event)
+		return;
+	d->options.sink.event(d->options.sink.arg, event);
+	d->has_results = true;
+}
+
 void ow_daemon_total(struct ow_daemon *d, const struct ow_interval_result *total)
 {
 	d->options.sink.total(d->options.sink.arg, total);

@@ -18,6 +18,7 @@ void ow_daemon_refused(struct ow_daemon *daemon, enum ow_refused what, const cha
 /* The connection with a peer was established or has ended. */
 void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected);
 void ow_daemon_result(struct ow_daemon *daemon, const struct ow_interval_result *result);
+void ow_daemon_flow_event(struct ow_daemon *daemon, const struct ow_flow_event *event);
 void ow_daemon_total(struct ow_daemon *daemon, const struct ow_interval_result *total);
 /* Called after the last of several results. */
 void ow_daemon_flush(struct ow_daemon *daemon);

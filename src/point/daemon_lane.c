@@ -291,6 +291,16 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 	ow_daemon_result(lane->daemon, result);
 }
 
+static void on_event(void *arg, const struct ow_flow_event *event)
+{
+	struct ow_daemon_lane *lane = arg;
+	char name[OW_LANE_TEXT], text[OW_FLOW_EVENT_TEXT];
+	ow_daemon_lane_text(lane, name);
+	ow_daemon_peer_log(lane->peer, ow_flow_event_is_warning(event) ? OW_EVENT_WARNING : OW_EVENT_NOTICE, "%s: %s",
+	                   name, ow_flow_event_text(event, text));
+	ow_daemon_flow_event(lane->daemon, event);
+}
+
 static void on_shift(void *arg, unsigned sample_shift)
 {
 	struct ow_daemon_lane *lane = arg;
@@ -336,6 +346,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 	snprintf(options.to, sizeof options.to, "%s", lane->sending ? there : here);
 	struct ow_exchange_sinks sinks = {.send = send_frame,
 	                                  .result = on_result,
+	                                  .event = on_event,
 	                                  .shift = on_shift,
 	                                  .clock = on_clock,
 	                                  .floor = on_floor,

@@ -83,14 +83,14 @@ static void write_line(const struct ow_journal *j, enum ow_event level, const ch
 	fflush(j->out);
 }
 
-/* The hash of the line up to its first comma, without ports. */
+/* The hash of the line up to its first comma, without ports. Two digits after a colon are a time of day. */
 static uint64_t key_of(const char *line)
 {
 	uint64_t key = 1;
 	for (const char *c = line; *c && *c != ','; c++) {
 		key = ow_mix64(key ^ (unsigned char)*c);
-		if (*c == ':')
-			c += strspn(c + 1, "0123456789");
+		size_t digits = *c == ':' ? strspn(c + 1, "0123456789") : 0;
+		c += digits == 2 ? 0 : digits;
 	}
 	return key ? key : 1;
 }

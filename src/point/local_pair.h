@@ -40,6 +40,7 @@ struct ow_local_pair_options {
 	int (*opened)(void *arg, struct ow_error *err);
 	void *opened_arg;
 	ow_interval_results_sink sink; /* gets all results, provisional and final, during ow_local_pair_work */
+	ow_flow_event_sink event;      /* gets what happens to flows; may be NULL */
 	void *arg;
 };
 

@@ -96,6 +96,13 @@ void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result)
 		pair->options.sink(pair->options.arg, result);
 }
 
+void ow_local_pair_on_event(void *arg, const struct ow_flow_event *event)
+{
+	const struct ow_local_pair *pair = arg;
+	if (pair->options.event)
+		pair->options.event(pair->options.arg, event);
+}
+
 void ow_local_pair_release(struct ow_local_pair *pair)
 {
 	pair->holding = false;

@@ -123,7 +123,7 @@ static int add_lane(struct ow_local_pair *pair, size_t index, struct ow_error *e
 	if (r == 0)
 		r = ow_interval_results_create((uint32_t)horizon_of(o), ow_local_pair_on_result, pair, &lane->results);
 	if (r == 0 && o->shared)
-		r = ow_interval_results_share(lane->results, o->length_ns);
+		r = ow_interval_results_share(lane->results, o->length_ns, ow_local_pair_on_event);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));
 	return ow_local_pair_add_books(pair, index, err);

@@ -94,6 +94,7 @@ static inline int64_t ow_local_pair_start_of(const struct ow_local_pair *pair, i
 int ow_local_pair_add_books(struct ow_local_pair *pair, size_t index, struct ow_error *err);
 void ow_local_pair_forget_books(struct ow_local_pair_lane *lane);
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result); /* the sink of all lanes */
+void ow_local_pair_on_event(void *arg, const struct ow_flow_event *event);
 /* Reports the held results: interval by interval, within each in the order of the lanes. */
 void ow_local_pair_release(struct ow_local_pair *pair);
 /* Fills in what the packets do not show. */

@@ -57,6 +57,13 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 	ow_exporter_result(out->exporter, result);
 }
 
+static void on_flow_event(void *arg, const struct ow_flow_event *event)
+{
+	const struct output *out = arg;
+	if (out->kind == OW_OUTPUT_JSON)
+		ow_flow_event_json(stdout, event);
+}
+
 static void on_total(void *arg, const struct ow_interval_result *total)
 {
 	struct output *out = arg;
@@ -260,7 +267,13 @@ static void on_tick(void *arg)
 
 static int run_daemon(struct output *out, int64_t run_ns, struct ow_error *err)
 {
-	struct ow_daemon_options o = {.sink = {on_result, on_total, on_flush, out, on_peer, on_refused},
+	struct ow_daemon_options o = {.sink = {.result = on_result,
+	                                       .event = on_flow_event,
+	                                       .total = on_total,
+	                                       .flush = on_flush,
+	                                       .peer = on_peer,
+	                                       .refused = on_refused,
+	                                       .arg = out},
 	                              .flows = {on_epoch, on_lost, out},
 	                              .log = log_event,
 	                              .log_arg = out,

@@ -2,7 +2,7 @@
 #ifndef OW_REPORT_INTERVAL_RENDER_H
 #define OW_REPORT_INTERVAL_RENDER_H
 
-#include "result/interval_result.h"
+#include "result/flow_event.h"
 #include <stdio.h>
 
 /* Live results as text. */
@@ -22,6 +22,11 @@ struct ow_render_text {
 	unsigned lane, shown;        /* columns of the longest lane so far; and at the last heading */
 };
 void ow_render_text(struct ow_render_text *text, const struct ow_interval_result *result);
+/* The sentence of an event in a line of its own, or several on a narrow terminal. */
+void ow_render_event(struct ow_render_text *text, const struct ow_flow_event *event);
+/* "CLASS: since 10:02:13 ..."; without the class, if it is the one of all packets. */
+#define OW_RENDER_EVENT (OW_RESULT_NAME + OW_FLOW_EVENT_TEXT)
+void ow_render_event_text(const struct ow_flow_event *event, char text[OW_RENDER_EVENT]);
 /*
  * The summary of a run: several lines, like that of owping. If both clock errors are 0, the points have the same clock.
  */
@@ -48,6 +53,8 @@ void ow_render_table_free(struct ow_render_table *table);
 void ow_render_table_style(struct ow_render_table *table, bool utf8, bool colour);
 /* -ENOMEM: a new lane is not shown. */
 int ow_render_table_add(struct ow_render_table *table, const struct ow_interval_result *result);
+/* The newest events stay below the table. */
+void ow_render_table_event(struct ow_render_table *table, const struct ow_flow_event *event);
 /* Draws over the last drawing. width, height: of the terminal now. */
 void ow_render_table_draw(struct ow_render_table *table, unsigned width, unsigned height);
 

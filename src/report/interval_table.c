@@ -23,6 +23,7 @@
 #define LANE_MAX  36
 #define SPARK_MIN 8
 #define STATUS    8
+#define EVENTS    3 /* the newest ones are shown */
 /* No terminal is wider or higher than this. */
 #define SCREEN_MAX 1000
 /* Bytes of one line: four for each column, and escapes. */
@@ -48,6 +49,8 @@ struct ow_render_table {
 	struct lane *lane;
 	size_t lanes, room;
 	size_t next; /* index where the lane of the next result probably is */
+	char event[EVENTS][OW_RENDER_EVENT];
+	size_t events; /* of all times; the newest is at (events - 1) % EVENTS */
 	/* The columns of the lines on the screen. */
 	unsigned drawn[SCREEN_MAX];
 	unsigned lines;
@@ -134,6 +137,11 @@ int ow_render_table_add(struct ow_render_table *table, const struct ow_interval_
 		lane->is_settled = true;
 	}
 	return 0;
+}
+
+void ow_render_table_event(struct ow_render_table *table, const struct ow_flow_event *event)
+{
+	ow_render_event_text(event, table->event[table->events++ % EVENTS]);
 }
 
 /* -- lines -------------------------------------------------------------------------------------------------------- */
@@ -424,6 +432,36 @@ static void put_line(struct ow_render_table *table, const struct line *line)
 	table->drawn[table->lines++] = line->columns;
 }
 
+/* The newest events that fit, the oldest of them first, broken to the width. Their lines are counted if `put` is not
+ * set. */
+static size_t put_events(struct ow_render_table *table, size_t first, unsigned width, bool put)
+{
+	size_t lines = 0;
+	for (size_t i = first; i < table->events; i++) {
+		const char *text = table->event[i % EVENTS];
+		for (const char *mark = "* "; *text; mark = "  ", lines++) {
+			size_t length = ow_format_break(text, strlen(text), width > 3 ? width - 2 : 1);
+			length = length ? length : strcspn(text, " ");
+			struct line line = {.width = width};
+			put_format(&line, "%s%.*s", mark, (int)length, text);
+			text += length;
+			text += strspn(text, " ");
+			if (put)
+				put_line(table, &line);
+		}
+	}
+	return lines;
+}
+
+/* The first event that is shown if there are so many lines for events. */
+static size_t first_event(struct ow_render_table *table, size_t room, unsigned width)
+{
+	size_t first = table->events > EVENTS ? table->events - EVENTS : 0;
+	while (first < table->events && put_events(table, first, width, false) > room)
+		first++;
+	return first;
+}
+
 void ow_render_table_draw(struct ow_render_table *table, unsigned width, unsigned height)
 {
 	struct line line;
@@ -457,6 +495,8 @@ void ow_render_table_draw(struct ow_render_table *table, unsigned width, unsigne
 		put_total(&line, table, &layout);
 		put_line(table, &line);
 	}
+	size_t left = room > table->lines ? room - table->lines : 0;
+	put_events(table, first_event(table, left, width), width, true);
 	fputs("\033[J", table->out);
 	fflush(table->out);
 }

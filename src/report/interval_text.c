@@ -278,6 +278,26 @@ void ow_render_text(struct ow_render_text *text, const struct ow_interval_result
 	fputc('\n', text->out);
 }
 
+/* -- events ------------------------------------------------------------------------------------------------------- */
+
+void ow_render_event_text(const struct ow_flow_event *event, char text[OW_RENDER_EVENT])
+{
+	char sentence[OW_FLOW_EVENT_TEXT], name[OW_RESULT_NAME];
+	ow_format_clean(event->class_name, false, name, sizeof name);
+	bool all = strcmp(name, "all") == 0;
+	snprintf(text, OW_RENDER_EVENT, "%s%s%s", all ? "" : name, all ? "" : ": ",
+	         ow_flow_event_text(event, sentence));
+}
+
+void ow_render_event(struct ow_render_text *text, const struct ow_flow_event *event)
+{
+	char sentence[OW_RENDER_EVENT];
+	ow_render_event_text(event, sentence);
+	fputs("  * ", text->out);
+	ow_format_wrap(text->out, sentence, 4, text->width ? (int)text->width : OW_RENDER_EVENT);
+	text->lines += text->lines % HEADING_EVERY != 0;
+}
+
 /* -- summary ------------------------------------------------------------------------------------------------------ */
 
 void ow_render_counts(FILE *out, const struct ow_interval_result *r)

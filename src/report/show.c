@@ -107,6 +107,22 @@ void ow_show_result(void *arg, const struct ow_interval_result *result)
 	}
 }
 
+void ow_show_event(void *arg, const struct ow_flow_event *event)
+{
+	struct ow_show *show = arg;
+	unsigned height;
+	show->news = true;
+	if (show->options.json) {
+		ow_flow_event_json(stdout, event);
+	} else if (show->table) {
+		ow_render_table_event(show->table, event);
+	} else {
+		if (show->options.style.terminal)
+			show->options.style.size(&show->text.width, &height);
+		ow_render_event(&show->text, event);
+	}
+}
+
 int ow_show_flush(struct ow_show *show, struct ow_error *err)
 {
 	unsigned width, height;

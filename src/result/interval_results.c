@@ -88,20 +88,17 @@ int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, 
 	return 0;
 }
 
-int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns)
+int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns, ow_flow_event_sink sink)
 {
 	struct ow_scope_verdict_options options = {.length_ns = length_ns, .horizon = settle->horizon};
 	int r = ow_scope_verdict_create(&options, &settle->scope);
+	settle->event_sink = sink;
+	settle->event_length_ns = length_ns;
 	if (r == 0)
 		ow_late_packets_listen(settle->carry,
 		                       &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided,
 		                                                       ow_interval_results_on_judge, settle});
 	return r;
-}
-
-size_t ow_interval_results_events(struct ow_interval_results *settle, struct ow_scope_event *events)
-{
-	return settle->scope ? ow_scope_verdict_events(settle->scope, events) : 0;
 }
 
 void ow_interval_results_free(struct ow_interval_results *settle)
@@ -305,6 +302,7 @@ static int step(struct ow_interval_results *settle, const struct ow_interval_res
 		ow_interval_results_make_result(settle, open, NULL, &result);
 		settle->sink(settle->arg, &result);
 	}
+	ow_interval_results_tell_events(settle, &in->result);
 	return 0;
 }
 
@@ -395,6 +393,9 @@ int ow_interval_results_finish(struct ow_interval_results *settle)
 		close_oldest(settle, &account);
 		settle->doubt = OW_DOUBT_NONE;
 	}
+	/* Twice, because the first call leaves events that may still grow. */
+	ow_interval_results_tell_events(settle, NULL);
+	ow_interval_results_tell_events(settle, NULL);
 	/* More intervals may come after a clock step. */
 	settle->newest_ns = INT64_MIN;
 	return 0;

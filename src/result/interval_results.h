@@ -2,8 +2,7 @@
 #ifndef OW_RESULT_INTERVAL_RESULTS_H
 #define OW_RESULT_INTERVAL_RESULTS_H
 
-#include "reconcile/scope_verdict.h"
-#include "result/interval_result.h"
+#include "result/flow_event.h"
 
 /*
  * Late or lost: turns the comparison of each interval, in order, into results, first provisional, then final. Both
@@ -85,15 +84,17 @@ typedef void (*ow_interval_results_sink)(void *arg, const struct ow_interval_res
 /* horizon: 1 .. OW_LATE_PACKETS_HORIZON_MAX. The functions below call sink. */
 int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, void *arg,
                                struct ow_interval_results **ret_settle);
-/* To be called before the first interval: packets of flows that do not pass the receiver are not lost but unshared
- * (reconcile/scope_verdict.h). length_ns: of an interval. 0 or -ENOMEM. */
-int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns);
+/*
+ * To be called before the first interval: packets of flows that do not pass the receiver are not lost but unshared
+ * (reconcile/scope_verdict.h). length_ns: of an interval. sink gets what happens to flows, with the arg of results; may
+ * be NULL. 0 or -ENOMEM.
+ */
+typedef void (*ow_flow_event_sink)(void *arg, const struct ow_flow_event *event);
+int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns, ow_flow_event_sink sink);
 /* Keys of pairs of networks for ow_scope_make_fine; and that packets of such pairs arrive with another TTL. */
 size_t ow_interval_results_fine(struct ow_interval_results *settle, uint64_t *pair_keys, size_t max);
 void ow_interval_results_rerouted(struct ow_interval_results *settle, int64_t interval, const uint64_t *pair_keys,
                                   const int8_t *ttl_change, size_t count);
-/* What happened to flows since the last call; `events` has room for OW_SCOPE_EVENTS_MAX. Returns their number. */
-size_t ow_interval_results_events(struct ow_interval_results *settle, struct ow_scope_event *events);
 void ow_interval_results_free(struct ow_interval_results *settle);
 
 /*

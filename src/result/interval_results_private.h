@@ -49,9 +49,13 @@ struct ow_interval_results {
 	void *arg;
 	struct ow_late_packets *carry;
 	struct ow_scope_verdict *scope; /* NULL: everything must pass */
-	int64_t noted;                  /* the newest interval whose flows it knows */
-	int64_t shared_ns; /* end of the last final interval that had shared packets; INT64_MIN = none had */
-	uint64_t unshared; /* packets sent since then */
+	ow_flow_event_sink event_sink;
+	struct ow_flow_event_limit event_limit;
+	struct ow_flow_event event; /* names; start_ns and scope.interval are those of the newest interval */
+	int64_t event_length_ns;    /* of an interval */
+	int64_t noted;              /* the newest interval whose flows it knows */
+	int64_t shared_ns;          /* end of the last final interval that had shared packets; INT64_MIN = none had */
+	uint64_t unshared;          /* packets sent since then */
 	struct ow_interval_results_open *open; /* ring of horizon + 1, by number */
 	uint64_t first, next;                  /* numbers as in late_packets: from 1, without gaps */
 	bool started;
@@ -120,6 +124,8 @@ int ow_interval_results_keep_flows(const struct ow_interval_results *settle, con
 void ow_interval_results_note_flows(struct ow_interval_results *settle);
 void ow_interval_results_note_late(struct ow_interval_results *settle, const struct ow_interval_results_open *sender,
                                    uint32_t flow, int64_t sent_ns);
+/* Reports what happened to flows. newest: the interval that was added, NULL at the end. */
+void ow_interval_results_tell_events(struct ow_interval_results *settle, const struct ow_interval_result *newest);
 /* A final result of which nothing is shared, and has not been for a while, is unknown. */
 void ow_interval_results_explain_unshared(struct ow_interval_results *settle, struct ow_interval_result *result);
 /* Whether the packets of the oldest interval that were not received are lost. A callback of reconcile/late_packets. */

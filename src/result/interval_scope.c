@@ -142,3 +142,32 @@ void ow_interval_results_rerouted(struct ow_interval_results *settle, int64_t in
 	if (settle->scope && count)
 		ow_scope_verdict_ttl(settle->scope, interval, pair_keys, ttl_change, count);
 }
+
+/* The names of the lane, and which interval is the newest, for events. */
+static void place_events(struct ow_flow_event *newest, const struct ow_interval_result *r)
+{
+	snprintf(newest->segment, sizeof newest->segment, "%s", r->segment);
+	snprintf(newest->class_name, sizeof newest->class_name, "%s", r->class_name);
+	snprintf(newest->from, sizeof newest->from, "%s", r->from);
+	snprintf(newest->to, sizeof newest->to, "%s", r->to);
+	newest->start_ns = r->start_ns;
+	newest->scope.interval = r->interval;
+}
+
+void ow_interval_results_tell_events(struct ow_interval_results *settle, const struct ow_interval_result *newest)
+{
+	struct ow_scope_event found[OW_SCOPE_EVENTS_MAX];
+	if (!settle->scope || !settle->event_sink)
+		return;
+	if (newest)
+		place_events(&settle->event, newest);
+	size_t count = ow_scope_verdict_events(settle->scope, found);
+	for (size_t i = 0; i < count; i++) {
+		struct ow_flow_event event = settle->event;
+		int64_t after = found[i].interval - event.scope.interval;
+		event.start_ns += after * settle->event_length_ns + found[i].time_ns;
+		event.scope = found[i];
+		if (ow_flow_event_allow(&settle->event_limit, settle->event.start_ns, &event))
+			settle->event_sink(settle->arg, &event);
+	}
+}

@@ -78,6 +78,19 @@ static void test_repeated(void **state)
 	free(s.text);
 }
 
+/* Events at different times of day are different. */
+static void test_times(void **state)
+{
+	struct stage s;
+	(void)state;
+	begin(&s, true);
+	ow_journal_line(s.journal, OW_EVENT_WARNING, "paris: since 10:02:13 2 flows stopped", 0);
+	ow_journal_line(s.journal, OW_EVENT_WARNING, "paris: since 10:02:33 2 flows stopped", 0);
+	end(&s);
+	assert_int_equal(count(s.text, "\n"), 2);
+	free(s.text);
+}
+
 /* What has ended is forgotten: later it is news again. */
 static void test_forgotten(void **state)
 {
@@ -130,8 +143,8 @@ static void test_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms), cmocka_unit_test(test_repeated), cmocka_unit_test(test_forgotten),
-		cmocka_unit_test(test_flood), cmocka_unit_test(test_stream),
+		cmocka_unit_test(test_forms),     cmocka_unit_test(test_repeated), cmocka_unit_test(test_times),
+		cmocka_unit_test(test_forgotten), cmocka_unit_test(test_flood),    cmocka_unit_test(test_stream),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ class Point:
             self.process.send_signal(how)
 
     def end(self):
-        """Until it has ended; returns its results and summaries."""
+        """Until it has ended; returns its results and summaries. Events of flows are in self.events."""
         end = time.monotonic() + PATIENCE
         while self.read_log(0.1):
             if time.monotonic() > end:
@@ -65,7 +65,8 @@ class Point:
         self.output.seek(0)
         lines = [json.loads(line) for line in self.output]
         self.close()
-        return [r for r in lines if "summary" not in r], [r["summary"] for r in lines if "summary" in r]
+        self.events = [r["event"] for r in lines if "event" in r]
+        return [r for r in lines if "status" in r], [r["summary"] for r in lines if "summary" in r]
 
     def output_size(self):
         """Bytes of results so far."""

@@ -165,7 +165,7 @@ class Point:
         for line in self.process.stdout:
             result = json.loads(line)
             self.lines += 1
-            if "summary" in result:
+            if "status" not in result:
                 continue
             lane = (result["class"], result["from"])
             self.begun.add(lane)

@@ -329,7 +329,7 @@ class OneHost(command.Case):
         live.send_signal(signal.SIGINT)
         self.assertEqual(live.wait(timeout=points.PATIENCE), 0)
         with open(self.path("out")) as out:
-            results = [r for r in map(json.loads, out) if "summary" not in r and r["final"] and r["from"] == "r1"]
+            results = [r for r in map(json.loads, out) if "status" in r and r["final"] and r["from"] == "r1"]
         numbers = [r["interval"] for r in results]
         self.assertEqual(numbers, list(range(len(numbers))), "every interval once, in order")
         # With the interval that had just ended, where that was not complete yet.

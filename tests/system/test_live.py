@@ -53,7 +53,7 @@ class Live:
         self.code = self.process.wait(timeout=PATIENCE)
         self.errors = self.read(self.err)
         lines = [json.loads(line) for line in self.read(self.out).splitlines()]
-        self.results = [r for r in lines if "summary" not in r]
+        self.results = [r for r in lines if "status" in r]
         self.summary = {(r["class"], r["from"], r["to"]): r for r in (s["summary"] for s in lines if "summary" in s)}
 
 
@@ -318,11 +318,11 @@ class OfFiles(command.Case):
 
     def test_provisional_and_final(self):
         self.simulate("--rate", 10000)
-        results = [r for r in self.lines("--interval", "100ms", "--forward", "ip or ip6") if "summary" not in r]
+        results = [r for r in self.lines("--interval", "100ms", "--forward", "ip or ip6") if "status" in r]
         self.assertEqual([r["interval"] for r in results if r["final"]], [r["interval"] for r in results if not r["final"]])
         for class_ in ("a=ip or ip6", "b=udp"):  # finals of all lanes come interval by interval
             lines = self.lines("--interval", "100ms", "--wait", "300ms", "--forward", "ip or ip6", "--class", class_, "--class", "c=tcp")
-            told = [r["interval"] for r in lines if "summary" not in r and r["final"]]
+            told = [r["interval"] for r in lines if "status" in r and r["final"]]
             self.assertEqual(told, sorted(told))
         text = self.live("--interval", "100ms", "--forward", "ip or ip6").stdout
         both = self.live("--interval", "100ms", "--forward", "ip or ip6", "--provisional").stdout
@@ -389,7 +389,7 @@ class OfFiles(command.Case):
             self.assertEqual(len(sent), 1)
         # B has no tags: its packets are there, and not lost.
         done = self.live("--json", "--forward", "ip or ip6", "--class", "x=vlan 5 and udp", code=1)
-        results = [r for r in map(json.loads, done.stdout.splitlines()) if "summary" not in r]
+        results = [r for r in map(json.loads, done.stdout.splitlines()) if "status" in r]
         unknown = [r for r in results if r["status"] == "unknown"]
         self.assertGreater(len(unknown), 3)
         for result in unknown:

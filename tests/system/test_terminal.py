@@ -224,7 +224,7 @@ class OnInterfaces(command.Case):
         with open(self.path("out")) as out:
             lines = [json.loads(line) for line in out]
         self.assertTrue(any(r.get("final") and r["matched"] for r in lines))
-        self.assertTrue(all(not r["lost"] for r in lines if "summary" not in r))
+        self.assertTrue(all(not r["lost"] for r in lines if "status" in r))
 
     def test_closed(self):
         """The terminal is closed: it ends, and does not spin."""
