@@ -46,24 +46,31 @@
 #define FLOW_SLOTS     131072u
 #define NETWORK_SLOTS  65536u
 #define NEVER          INT32_MIN
+#define WHOLE_MIN      3 /* packets in a row that are missing: the flow may have gone another way */
 
 _Static_assert(OW_SCOPE_FLOWS_MAX == FLOW_SLOTS / 4 * 3 && OW_SCOPE_NETWORKS_MAX == NETWORK_SLOTS / 4 * 3,
                "the limits of the tables");
 
+/* Packets in a row that did not match, of a flow or a pair; times are those of sending. */
+struct run {
+	int64_t matched_ns;     /* the last one that matched */
+	int64_t from_ns, to_ns; /* the latest run that a match ended after more than the waiting time: between these */
+	uint32_t missing;       /* packets since the last match */
+};
+
 struct flow {
 	struct ow_scope_entry entry;
-	int32_t began;     /* ticks */
-	int32_t newest;    /* match */
-	uint64_t matches;  /* bit k: matched in tick newest - k */
-	int32_t before;    /* the newest match before those */
-	uint32_t packets;  /* sent */
-	uint32_t at_match; /* of these, up to the last one that matched */
-	float log_like;    /* that all its packets since the last match are lost: in bins with loss, ... */
-	uint32_t quiet;    /* ... and the number of other bins */
-	float run_like;    /* the same of runs without a match that ended in or shortly before this tick: */
+	int32_t began;    /* ticks */
+	int32_t newest;   /* match */
+	uint64_t matches; /* bit k: matched in tick newest - k */
+	int32_t before;   /* the newest match before those */
+	uint32_t packets; /* sent */
+	float log_like;   /* that all its packets since the last match are lost: in bins with loss, ... */
+	uint32_t quiet;   /* ... and the number of other bins */
+	float run_like;   /* the same of runs without a match that ended in or shortly before this tick: */
 	int32_t run_end;
-	int64_t matched_ns; /* when the last one that matched was sent */
-	int64_t sent_ns;    /* when the last one was sent */
+	struct run run;
+	int64_t sent_ns; /* when the last one was sent */
 	uint8_t ttl;
 	bool matched, counted, stopped;
 };
@@ -73,6 +80,7 @@ struct network {
 	struct ow_scope_entry entry; /* the key is that of scope_keys.h */
 	int32_t matched;             /* the newest tick + 1; 0 = never */
 	float absent, flows;
+	struct run run;   /* of a pair */
 	int32_t sent_ttl; /* tick in which flows were sent with another TTL, + 1 */
 	int32_t told_ttl; /* tick of the last event */
 	uint8_t network[6], version;
@@ -86,6 +94,7 @@ struct network {
 struct work {
 	uint32_t packets, matched, after, unmatched;
 	int64_t first_ns, last_ns; /* of the matched, or of the unmatched packets */
+	int64_t from_ns, to_ns;    /* of a run: packets between these are whole flows */
 	int64_t bin;
 	double log_like;
 	uint32_t quiet;
@@ -320,6 +329,19 @@ static void count_new_flow(struct ow_scope_verdict *v, struct network *pair, str
 	v->fast_news++;
 }
 
+/* A packet matched. A late one may be of the middle of a run, which then was none. */
+static void end_missing(const struct ow_scope_verdict *v, struct run *run, int64_t first_ns, int64_t last_ns)
+{
+	if (run->missing >= WHOLE_MIN && first_ns - run->matched_ns > v->wait_ns) {
+		run->from_ns = run->matched_ns;
+		run->to_ns = first_ns;
+	} else if (first_ns > run->from_ns && first_ns < run->to_ns) {
+		run->to_ns = first_ns - run->from_ns > v->wait_ns ? first_ns : run->from_ns;
+	}
+	run->matched_ns = last_ns > run->matched_ns ? last_ns : run->matched_ns;
+	run->missing = 0;
+}
+
 static void pass(struct network *n, int32_t tick)
 {
 	if (n && tick >= n->matched)
@@ -327,12 +349,15 @@ static void pass(struct network *n, int32_t tick)
 }
 
 /* Packets of the flow matched: so its networks pass. */
-static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_flow *flow, bool first)
+static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_flow *flow, bool first,
+                        int64_t first_ns, int64_t last_ns)
 {
 	struct network *pair = network_of(&v->pairs, ow_scope_key(flow->pair), tick, flow);
 	struct network *dest = network_of(&v->dests, ow_scope_key(flow->dest), tick, flow);
 	pass(pair, tick);
 	pass(dest, tick);
+	if (pair)
+		end_missing(v, &pair->run, first_ns, last_ns);
 	if (first)
 		count_new_flow(v, pair, dest, 0);
 }
@@ -357,8 +382,8 @@ static void note_match(struct ow_scope_verdict *v, struct flow *f, int32_t tick,
 	f->stopped = false;
 	mark_match(f, tick);
 	end_run(v, f, tick);
-	f->matched_ns = last_ns > f->matched_ns ? last_ns : f->matched_ns;
-	count_match(v, tick, flow, !f->counted);
+	end_missing(v, &f->run, first_ns, last_ns);
+	count_match(v, tick, flow, !f->counted, first_ns, last_ns);
 	f->counted = true;
 }
 
@@ -375,13 +400,23 @@ static void note_ttl(struct ow_scope_verdict *v, struct flow *f, int32_t tick, c
 	f->ttl = flow->ttl;
 }
 
+static void note_missing(struct ow_scope_verdict *v, const struct ow_scope_flow *flow, uint32_t packets)
+{
+	struct network *pair = ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair));
+	if (pair)
+		pair->run.missing += packets;
+}
+
 static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow, struct work *w)
 {
 	int32_t tick = tick_of(v, interval);
 	struct flow *f = ow_scope_table_get(&v->flows, flow->flow, tick);
+	int64_t first_ns = absolute(v, interval, w->first_ns), last_ns = absolute(v, interval, w->bin);
+	if (!w->matched)
+		note_missing(v, flow, w->packets);
 	if (!f) {
 		if (w->matched)
-			count_match(v, tick, flow, true);
+			count_match(v, tick, flow, true, first_ns, last_ns);
 		return;
 	}
 	if (!f->packets) {
@@ -391,10 +426,9 @@ static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct
 	f->packets += w->packets;
 	f->sent_ns = absolute(v, interval, w->last_ns);
 	note_ttl(v, f, tick, flow);
-	if (w->matched) {
-		f->at_match = f->packets - w->after;
-		note_match(v, f, tick, flow, absolute(v, interval, w->first_ns), absolute(v, interval, w->bin));
-	}
+	if (w->matched)
+		note_match(v, f, tick, flow, first_ns, last_ns);
+	f->run.missing += w->matched ? w->after : w->packets;
 }
 
 /* Which flows count for the loss: those that pass B and have more than one packet. */
@@ -529,14 +563,14 @@ void ow_scope_verdict_late(struct ow_scope_verdict *v, int64_t interval, const s
 	int64_t at_ns = absolute(v, interval, time_ns);
 	struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
 	if (!f) {
-		count_match(v, tick, flow, true);
+		count_match(v, tick, flow, true, at_ns, at_ns);
 		return;
 	}
 	struct bin *bin = bin_at(v, at_ns / v->bin_ns);
 	bin->lost -= bin->lost > 0 && f->matched && f->packets >= 2;
-	if (!f->matched || at_ns > f->matched_ns)
-		f->at_match = f->packets;
+	uint32_t missing = f->matched && at_ns <= f->run.matched_ns ? f->run.missing : 0;
 	note_match(v, f, tick, flow, at_ns, at_ns);
+	f->run.missing = missing;
 }
 
 void ow_scope_verdict_ttl(struct ow_scope_verdict *v, int64_t interval, const uint64_t *pair_keys, const int8_t *change,
@@ -639,7 +673,7 @@ static double run_likelihood(const struct judging *j, const struct flow *f, cons
 {
 	if (!f)
 		return w->log_like + w->quiet * log(j->q);
-	if (f->matched && w->first_ns < f->matched_ns && f->run_end >= j->tick)
+	if (f->matched && w->first_ns < f->run.matched_ns && f->run_end >= j->tick)
 		return (double)f->run_like;
 	return (double)f->log_like + f->quiet * log(j->q);
 }
@@ -670,12 +704,31 @@ static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, 
 static void note_stop(const struct judging *j, const struct ow_scope_flow *flow, struct flow *f, const struct work *w)
 {
 	struct ow_scope_verdict *v = j->v;
-	uint32_t missing = f->packets - f->at_match;
-	if (f->stopped || !f->matched || missing < 3 || f->sent_ns - f->matched_ns < v->wait_ns ||
-	    missing * log(j->q) > log(1e-4) || w->first_ns < f->matched_ns)
+	uint32_t missing = f->run.missing;
+	if (f->stopped || !f->matched || missing < WHOLE_MIN || f->sent_ns - f->run.matched_ns < v->wait_ns ||
+	    missing * log(j->q) > log(1e-4) || w->first_ns < f->run.matched_ns)
 		return;
 	f->stopped = true;
 	tell(v, OW_SCOPE_STOPPED, w->first_ns, flow->network, flow->version, &(struct ow_scope_event){.flows = 1});
+}
+
+/* Which lost packets of the flow are of a run in which nothing of the flow, or of its pair, arrived: it has not ended, or
+ * lasted longer than the waiting time. */
+static void find_whole(const struct judging *j, const struct ow_scope_flow *flow, const struct flow *f, struct work *w)
+{
+	const struct network *pair = ow_scope_table_find(&j->v->pairs, ow_scope_key(flow->pair));
+	const struct run *const runs[] = {f ? &f->run : NULL, pair ? &pair->run : NULL};
+	w->last_ns = f && f->matched ? INT64_MAX : INT64_MIN;
+	for (size_t i = 0; i < 2; i++) {
+		if (!runs[i])
+			continue;
+		if (runs[i]->missing >= WHOLE_MIN && runs[i]->matched_ns < w->last_ns)
+			w->last_ns = runs[i]->matched_ns;
+		if (w->to_ns <= w->from_ns) {
+			w->from_ns = runs[i]->from_ns;
+			w->to_ns = runs[i]->to_ns;
+		}
+	}
 }
 
 static void judge_flows(const struct judging *j)
@@ -688,13 +741,8 @@ static void judge_flows(const struct judging *j)
 		if (w->fate != OW_SCOPE_LOST)
 			w->fate = weigh(j, flow, w);
 		struct flow *f = ow_scope_table_find(&j->v->flows, flow->flow);
-		w->last_ns = INT64_MAX; /* packets after this are whole flows */
-		if (w->fate == OW_SCOPE_LOST) {
-			if (!f || !f->matched)
-				w->last_ns = INT64_MIN;
-			else if (f->packets - f->at_match >= 3)
-				w->last_ns = f->matched_ns;
-		}
+		if (w->fate == OW_SCOPE_LOST)
+			find_whole(j, flow, f, w);
 		if (f)
 			note_stop(j, flow, f, w);
 	}
@@ -706,7 +754,8 @@ static void judge_packets(const struct judging *j, uint8_t *fate, struct ow_scop
 		const struct ow_scope_packet *packet = &j->unmatched[i];
 		const struct work *w = &j->v->work[packet->flow];
 		bool lost = w->fate == OW_SCOPE_LOST;
-		bool whole = lost && absolute(j->v, j->interval, packet->time_ns) > w->last_ns;
+		int64_t at_ns = absolute(j->v, j->interval, packet->time_ns);
+		bool whole = lost && (at_ns > w->last_ns || (at_ns > w->from_ns && at_ns < w->to_ns));
 		fate[i] = whole ? OW_SCOPE_LOST_WHOLE : w->fate;
 		sums->lost += lost;
 		sums->whole += whole;

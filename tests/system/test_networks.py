@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two points on routed networks, with the default configurations: what does not pass both points is never lost. nft counts.
+
+Without arguments all tests run, several networks at a time."""
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+import command
+import networks
+import points
+import router
+
+SIDE_BY_SIDE = 4
+SECONDS = 4
+RATE = 1000
+# Some 2 % of what goes to b, by m.
+DROP = """
+table ip loss {{
+  counter lost {{}}
+  chain f {{
+    type filter hook forward priority 0;
+    ip daddr 10.2.0.0/16 {where} counter name lost drop
+  }}
+}}
+"""
+# Four pings a second; prints how many were answered.
+PING = """
+import os, socket, struct, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+s.settimeout(2)
+answers = 0
+for i in range(int(sys.argv[2])):
+    head = struct.pack(">BBHHH", 8, 0, 0, os.getpid() & 0xFFFF, i)
+    total = sum(struct.unpack(">4H", head))
+    total = (total & 0xFFFF) + (total >> 16)
+    s.sendto(head[:2] + struct.pack(">H", total ^ 0xFFFF) + head[4:], (sys.argv[1], 0))
+    while True:
+        got = s.recv(2000)[20:28]
+        if got[0] == 0 and got[4:] == head[4:]:
+            break
+    answers += 1
+    time.sleep(0.25)
+print(answers)
+"""
+
+
+class Case(points.Case):
+    def network(self, kind=networks.Fork, *args, **options):
+        try:
+            network = kind(*args, **options)
+        except (router.Unavailable, FileNotFoundError) as reason:
+            self.skipTest(str(reason))
+        self.addCleanup(network.close)
+        return network
+
+    def assert_all(self, pair):
+        """Every result of both points is conserved, and all packets of nft are in the final ones."""
+        for name, results in pair.results.items():
+            for r in results:
+                self.assert_conserved(r)
+            for sender in ("london", "paris"):
+                receiver = "paris" if sender == "london" else "london"
+                lane = pair.lane(sender, name)
+                self.assertTrue(lane, pair.log)
+                self.assertEqual([r["interval"] for r in lane], sorted({r["interval"] for r in lane}))
+                for r in lane:
+                    self.assertLessEqual(r["absent"] or 0, r["unshared_sent"] or 0, r)
+                    self.assertLessEqual(r["lost_whole_flows"] or 0, r["lost"] or 0, r)
+                if any(r["status"] == "unknown" for r in lane):
+                    continue
+                self.assertEqual(sum(r["sent"] + r["unshared_sent"] for r in lane), pair.truth[sender, "out"], (name, sender, brief(lane)))
+                self.assertEqual(sum(r["received"] + r["unshared_received"] for r in lane), pair.truth[receiver, "in"], (name, sender, brief(lane)))
+
+    def total(self, lane, *members):
+        return [sum(r[m] or 0 for r in lane) for m in members]
+
+    def assert_measured(self, lane, but=()):
+        for r in lane:
+            self.assertIn(r["status"], ("measured", *but), r)
+
+    def run_pair(self, network, streams, between=None, **options):
+        """Streams by the host that sends them."""
+        pair = networks.Pair(self, network, **options)
+        for number, (host, list_of) in enumerate(streams.items()):
+            network.source(host, list_of, number + 1)
+        pair.begin()
+        network.go()
+        if between:
+            between(pair)
+        network.wait()
+        pair.end()
+        if os.environ.get("SHOW"):
+            for sender in ("london", "paris"):
+                for at in ("london", "paris"):
+                    print(sender, "at", at, *brief(pair.lane(sender, at)), sep="\n")
+            print(pair.truth, pair.log["london"], pair.log["paris"])
+        self.assert_all(pair)
+        return pair
+
+
+def brief(lane):
+    members = ("interval", "status", "cause", "sent", "received", "matched", "late", "lost", "pending", "extra", "late_received", "unshared_sent", "unshared_received",
+               "absent", "lost_whole_flows", "ambiguous")
+    return [{m: r[m] for m in members if r.get(m)} for r in lane]
+
+
+def stream(dst, src="10.1", count=RATE * SECONDS, rate=RATE, **more):
+    return {"src": [src], "dst": [dst] if isinstance(dst, str) else dst, "count": count, "rate": rate, **more}
+
+
+class Overlap(Case):
+    def test_half_elsewhere(self):
+        """Half of what leaves a goes elsewhere, b gets other traffic, too, and one in 50 of the shared packets is lost."""
+        n = self.network()
+        n.nft("m", DROP.format(where="ip saddr 10.1.0.0/16 numgen inc mod 50 0"))
+        pair = self.run_pair(n, {
+            "s": [stream("10.2"), stream("10.3")],
+            "c": [stream("10.2", "10.3", count=RATE * SECONDS // 2, rate=RATE / 2)],
+            "t": [stream("10.1", "10.2"), stream("10.3", "10.2")],
+        })
+        lost = n.counters("m")["lost"]
+        self.assertEqual(lost, RATE * SECONDS // 50)
+        for at in ("london", "paris"):
+            lane = pair.lane("london", at)
+            self.assert_measured(lane)
+            self.assertEqual(self.total(lane, "lost", "extra", "unshared_sent", "unshared_received"), [lost, 0, RATE * SECONDS, RATE * SECONDS // 2], brief(lane))
+            back = pair.lane("paris", at)
+            self.assert_measured(back)
+            self.assertEqual(self.total(back, "lost", "extra", "unshared_sent"), [0, 0, RATE * SECONDS], brief(back))
+
+    def test_one_in_fifty(self):
+        """One packet in 50 passes b. The points exchange less than they share."""
+        n = self.network()
+        shared = RATE * SECONDS // 50
+        pair = self.run_pair(n, {"s": [stream("10.3"), stream("10.2", count=shared, rate=RATE / 50, flows=20)]})
+        for at in ("london", "paris"):
+            lane = pair.lane("london", at)
+            self.assert_measured(lane)
+            self.assertEqual(self.total(lane, "sent", "lost", "extra", "unshared_sent"), [shared, 0, 0, RATE * SECONDS], brief(lane))
+
+    def test_quiet_link(self):
+        """Almost nothing passes both points; there are pings to the next hop, neighbour discovery and multicast on each link."""
+        n = self.network(ipv6=True)
+        pair = networks.Pair(self, n)
+        pair.begin()
+        pings = []
+        for where, to in (("a", "10.0.2.2"), ("m", "10.0.2.1"), ("b", "10.0.3.1"), ("a", "10.0.3.2")):
+            pings.append(subprocess.Popen([*n.prefix(where), sys.executable, "-c", PING, to, "16"], stdout=subprocess.PIPE, text=True))
+        for where in "ab":
+            n.run(where, sys.executable, "-c", "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+                  f"s.setsockopt(0, 32, socket.inet_aton('{'10.0.2.1' if where == 'a' else '10.0.3.2'}'))\n"
+                  "for i in range(20):\n s.sendto(b'who %d' % i, ('224.0.0.251', 5353))")
+        for p in pings:
+            self.assertEqual(p.communicate(timeout=60)[0], "16\n")
+        pair.end()
+        for at in ("london", "paris"):
+            for r in pair.results[at]:
+                self.assert_conserved(r)
+            for sender in ("london", "paris"):
+                self.assertEqual(self.total(pair.lane(sender, at), "lost", "extra"), [0, 0], brief(pair.lane(sender, at)))
+                self.assertGreater(self.total(pair.lane(sender, at), "matched")[0], 10)
+
+
+class SeveralWays(Case):
+    def test_half_of_the_flows(self):
+        """m shares the load by flow: half of them do not pass b, and none is lost."""
+        n = self.network()
+        n.run("m", "sysctl", "-qw", "net.ipv4.fib_multipath_hash_policy=1")
+        n.route("m", "10.2.0.0/16 nexthop via 10.0.3.2 nexthop via 10.0.4.2")
+        pair = self.run_pair(n, {"s": [stream("10.2", flows=200)]})
+        for at in ("london", "paris"):
+            lane = pair.lane("london", at)
+            self.assert_measured(lane)
+            self.assertEqual(self.total(lane, "lost", "extra"), [0, 0], brief(lane))
+            self.assertGreater(self.total(lane, "absent")[0], RATE * SECONDS / 4)
+
+    def test_every_second_packet(self):
+        """m shares the load by packet. One peer cannot tell this from loss; it must say so."""
+        n = self.network()
+        n.nft("m", "table ip split {\n chain p {\n type filter hook prerouting priority -300;\n ip daddr 10.2.0.0/16 meta mark set numgen inc mod 2\n }\n}\n")
+        n.ip("m", "rule add fwmark 1 lookup 100", "route add 10.2.0.0/16 via 10.0.4.2 table 100")
+        pair = self.run_pair(n, {"s": [stream("10.2", flows=200)]})
+        lane = pair.lane("london")
+        said = pair.log["london"] + json.dumps(lane)
+        if "load sharing" not in said and "share the load" not in said:
+            self.skipTest("the log does not say yet that packets take different ways in turn")
+        self.assertTrue(self.total(lane, "lost")[0])
+
+    def test_detour(self):
+        """Traffic goes around b for 8 s. Packets that do not come are of whole flows, and the log says that they stopped."""
+        n = self.network()
+
+        def detour(pair):
+            time.sleep(3)
+            n.route("m", "10.2.0.0/16 via 10.0.4.2")
+            time.sleep(8)
+            n.route("m", "10.2.0.0/16 via 10.0.3.2")
+
+        pair = self.run_pair(n, {"s": [stream("10.2", count=6800, rate=400, flows=50)]}, detour)
+        for at in ("london", "paris"):
+            lane = pair.lane("london", at)
+            lost, whole, extra = self.total(lane, "lost", "lost_whole_flows", "extra")
+            self.assertEqual((lost - whole, extra), (0, 0), brief(lane))
+        if "no longer pass" not in pair.log["london"]:
+            self.skipTest("the log does not have flows that leave the path yet")
+
+
+class Changed(Case):
+    def test_fragments(self):
+        """The link to b has an MTU of 1000: what a sends whole comes in two pieces."""
+        n = self.network(mtu=1000)
+        pair = self.run_pair(n, {"s": [stream("10.2", size=1400, rate=500, count=2000)]})
+        for at in ("london", "paris"):
+            for r in pair.lane("london", at):
+                if r["status"] == "measured":
+                    self.assertEqual(r["lost"], 0, brief([r]))
+
+    @unittest.expectedFailure
+    def test_some_fragments(self):
+        """The same, and half of the packets of each flow are small: they pass whole."""
+        n = self.network(mtu=1000)
+        pair = self.run_pair(n, {"s": [stream("10.2", size=1400, sizes=[100, 1400], rate=500, count=2000)]})
+        for at in ("london", "paris"):
+            for r in pair.lane("london", at):
+                if r["status"] == "measured":
+                    self.assertEqual(r["lost"], 0, brief([r]))
+
+    @unittest.expectedFailure
+    def test_ip_id_rewritten(self):
+        n = self.network()
+        n.nft("m", DROP.format(where="numgen inc mod 40 0"))
+        n.nft("m", "table ip rewrite {\n chain p {\n type filter hook postrouting priority 0;\n ip daddr 10.2.0.0/16 ip id set 7\n }\n}\n")
+        pair = self.run_pair(n, {"s": [stream("10.2")]})
+        for at in ("london", "paris"):
+            for r in pair.lane("london", at):
+                if r["status"] == "measured" and r["sent"]:
+                    self.assertLess(r["loss_ratio"], 0.05, brief([r]))
+
+    @unittest.expectedFailure
+    def test_identical(self):
+        """Packets that are all the same, 200 a second, one in 19 lost: each loss is in the interval in which it arose."""
+        n = self.network()
+        n.nft("m", DROP.format(where="numgen inc mod 19 0"))
+        pair = self.run_pair(n, {"s": [stream("10.2", count=817, rate=200, same=True, id=1, df=0x4000)]})
+        lost = n.counters("m")["lost"]
+        self.assertEqual(lost, 43)
+        for at in ("london", "paris"):
+            lane = pair.lane("london", at)
+            self.assertEqual(self.total(lane, "lost", "extra"), [lost, 0], brief(lane))
+            for r in lane:
+                if r["sent"] > 150:
+                    self.assertLessEqual(abs(r["lost"] - r["sent"] / 19), 2, brief(lane))
+
+
+class OneRouter(Case):
+    def test_live_three_interfaces(self):
+        """live between two of the three interfaces of a router."""
+        n = self.network(networks.Network, "srtu")
+        for name, interface, host, number in (("lan", "lan0", "s", 1), ("up", "up0", "t", 2), ("dmz", "dmz0", "u", 3)):
+            n.link("r", interface, host, "eth0", f"10.0.{number}")
+            n.route("r", f"10.{number}.0.0/16 via 10.0.{number}.2")
+            n.route(host, f"default via 10.0.{number}.1")
+        process = subprocess.Popen([*n.prefix("r"), command.PROGRAM, "live", "--from", "lan0", "--to", "up0", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        n.source("s", [stream("10.2"), stream("10.3", count=3000, rate=750)])
+        n.source("u", [stream("10.2", "10.3", count=1000, rate=250)])
+        time.sleep(2)
+        n.go()
+        n.wait()
+        time.sleep(3.2)
+        process.terminate()
+        out, log = process.communicate(timeout=30)
+        lane = [r for r in map(json.loads, out.splitlines()) if "summary" not in r]
+        for r in lane:
+            self.assert_conserved(r)
+        forth = [r for r in lane if r["final"] and r["from"] == "lan0"]
+        if os.environ.get("SHOW"):
+            print(*brief(forth), log, sep="\n")
+        self.assert_measured(forth)
+        self.assertEqual(self.total(forth, "sent", "lost", "extra", "unshared_sent", "unshared_received"), [RATE * SECONDS, 0, 0, 3000, 1000], brief(forth))
+
+
+def run_one(name):
+    return subprocess.run([sys.executable, __file__, "-v", name], capture_output=True, text=True)
+
+
+def all_names(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from all_names(test)
+        else:
+            yield f"{type(test).__name__}.{test._testMethodName}"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        unittest.main()
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for done in pool.map(run_one, all_names(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))):
+            print(done.stdout + done.stderr, flush=True)
+            failed += done.returncode != 0
+    sys.exit(failed != 0)
