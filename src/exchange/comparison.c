@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange/comparison.h"
+#include "exchange/exchange_scope.h"
 
 #include "base/clock.h"
 #include "estimate/sample.h"
@@ -67,10 +68,24 @@ void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_resu
 	}
 }
 
-/* Both times of a packet are within the interval: sums that contradict this are forged. */
-static bool made_up(const struct ow_value *mean_ns, int64_t length_ns)
+/* Times that packets of the receiver's interval can have: it is shifted, and has packets of intervals before it. */
+static void range_of(const struct ow_comparison *c, int64_t *ret_first_ns, int64_t *ret_end_ns)
 {
-	return mean_ns->status != OW_VALUE_NONE && !(fabs(mean_ns->value) <= (double)length_ns);
+	struct ow_scope_options scope;
+	ow_exchange_scope_options(c->x, &scope);
+	int64_t held_ns = ow_exchange_has_keys(c->x) ? scope.hold * c->x->options.length_ns : 0;
+	/* The shift may have been another one when held packets arrived. */
+	*ret_first_ns = (held_ns && c->theirs.shift_ns > 0 ? 0 : c->theirs.shift_ns) - held_ns;
+	*ret_end_ns = c->x->options.length_ns + c->theirs.end_shift_ns;
+}
+
+/* Both times of a packet are within the interval: sums that contradict this are forged. */
+static bool made_up(const struct ow_comparison *c, const struct ow_value *mean_ns)
+{
+	int64_t first_ns, end_ns;
+	range_of(c, &first_ns, &end_ns);
+	double least = (double)(first_ns - c->x->options.length_ns), most = (double)end_ns;
+	return mean_ns->status != OW_VALUE_NONE && !(mean_ns->value >= least && mean_ns->value <= most);
 }
 
 /* The counts of both points and the numbers of an estimate. */
@@ -78,7 +93,7 @@ static void begin_result(struct ow_comparison *c, const struct ow_estimate *esti
 {
 	struct ow_interval_result *r = &c->outcome.result;
 	ow_comparison_result(c, r);
-	if (made_up(&estimate->mean_ns, r->length_ns)) {
+	if (made_up(c, &estimate->mean_ns)) {
 		const struct ow_value none = {.reason = OW_REASON_PEER_TIMES_IMPOSSIBLE};
 		r->mean_ns = r->stddev_ns = none;
 		for (int q = 0; q < OW_QUANTILES; q++)
@@ -160,8 +175,10 @@ uint64_t ow_comparison_base(const struct ow_comparison *c, uint64_t id)
 
 bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns, uint32_t count)
 {
+	int64_t first_ns, end_ns;
+	range_of(c, &first_ns, &end_ns);
 	for (uint32_t i = 0; i < count; i++) {
-		if (time_ns[i] < 0 || time_ns[i] >= c->x->options.length_ns)
+		if (time_ns[i] < first_ns || time_ns[i] >= end_ns)
 			return false;
 	}
 	return true;

@@ -35,8 +35,9 @@ struct ow_exchange_options {
 	unsigned pages_max;
 	uint32_t buckets, sample; /* estimate/reconciled.h; 0 = its defaults */
 	size_t synopses_max;      /* bytes of the other point's synopses that are kept; 0 = no limit */
-	bool shared;              /* only packets of flows that pass both points can be lost */
-	bool link_filter; /* the filter of the class names the link layer, which the points may see differently */
+	int64_t shift_max_ns; /* the receiver shifts its intervals by the usual delay, at most this; 0 = it does not */
+	bool shared;          /* only packets of flows that pass both points can be lost */
+	bool link_filter;     /* the filter of the class names the link layer, which the points may see differently */
 };
 
 /* The delays of an interval as the clocks of both points show them, at the sending point, before they become results. */
@@ -55,6 +56,8 @@ struct ow_exchange_sinks {
 	void (*event)(void *arg, const struct ow_flow_event *event);
 	/* The peer samples more coarsely, or possibly no longer: record with this shift from now on. */
 	void (*shift)(void *arg, unsigned sample_shift);
+	/* The receiver: its intervals should be shifted by this from a later one on. May be NULL. */
+	void (*cut)(void *arg, int64_t shift_ns);
 	/*
 	 * The sending point: what its clock and the other one's do to the delays of this interval. It sets the clock_*
 	 * members of the result; clock_offset_ns is then added to all delays. NULL: clocks are as they are.

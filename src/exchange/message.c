@@ -138,7 +138,7 @@ static void code_message(struct ow_coder *c, struct ow_message *m)
 		ow_code_times(c, &m->times);
 		break;
 	case OW_MESSAGE_RESULT:
-		ow_code_result(c, &m->result, &m->differences, &m->floor);
+		ow_code_result(c, &m->result, &m->differences, &m->floor, &m->cut_shift_ns);
 		break;
 	case OW_MESSAGE_PING:
 		code_ping(c, &m->ping);

@@ -61,6 +61,7 @@ enum ow_message_type {
 #define OW_MESSAGE_SCOPE_LIST_MAX (1u << 19)
 #define OW_MESSAGE_LENGTH_MIN_NS  INT64_C(1000000) /* of an interval: as in record/recorder.h */
 #define OW_MESSAGE_LENGTH_MAX_NS  INT64_C(300000000000)
+#define OW_MESSAGE_CUT_MAX_NS     INT64_C(60000000000) /* shift of an interval */
 
 struct ow_message_hello {
 	uint8_t version_min, version_max; /* versions of this protocol that this point supports */
@@ -139,6 +140,7 @@ struct ow_message_synopsis {
 	uint64_t total_packets, total_bytes; /* including those outside the sample */
 	uint64_t ring_drops, unreadable;     /* frames */
 	uint64_t unshared;                   /* packets that are not from the other point, and not in the synopsis */
+	int64_t shift_ns, end_shift_ns;      /* of the interval's start and end: record/interval_cuts.h */
 	int64_t oldest;                      /* the oldest interval whose packets this point still has */
 	int64_t settled;                     /* this point has the final results of all intervals before this one */
 	int64_t sent_ns, work_ns;            /* real time of sending, time it took to build */
@@ -241,6 +243,8 @@ struct ow_message {
 			/* The fastest packets of the interval, by both clocks as they are (estimate/clock_tracker.h);
 			 * samples 0 = none. */
 			struct ow_clock_floor floor;
+			/* By how much the receiver should shift its intervals. */
+			int64_t cut_shift_ns;
 		};
 		struct ow_message_ping ping;
 	};

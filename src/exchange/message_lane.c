@@ -38,6 +38,8 @@ void ow_code_synopsis(struct ow_coder *c, struct ow_message_synopsis *m)
 	code_packets(c, "ring drops", &m->ring_drops);
 	code_packets(c, "unreadable frames", &m->unreadable);
 	code_packets(c, "unshared packets", &m->unshared);
+	ow_coder_int(c, "shift of the start", &m->shift_ns, -OW_MESSAGE_CUT_MAX_NS, OW_MESSAGE_CUT_MAX_NS);
+	ow_coder_int(c, "shift of the end", &m->end_shift_ns, -OW_MESSAGE_CUT_MAX_NS, OW_MESSAGE_CUT_MAX_NS);
 	ow_coder_int(c, "oldest interval", &m->oldest, 0, OW_MESSAGE_INTERVAL_MAX);
 	ow_coder_int(c, "settled intervals", &m->settled, 0, OW_MESSAGE_INTERVAL_MAX);
 	ow_coder_int(c, "time", &m->sent_ns, 0, INT64_MAX);
@@ -324,8 +326,9 @@ static void code_floor(struct ow_coder *c, struct ow_clock_floor *floor)
 }
 
 void ow_code_result(struct ow_coder *c, struct ow_interval_result *result, uint64_t *differences,
-                    struct ow_clock_floor *floor)
+                    struct ow_clock_floor *floor, int64_t *cut_shift_ns)
 {
+	ow_coder_int(c, "shift of intervals", cut_shift_ns, -OW_MESSAGE_CUT_MAX_NS, OW_MESSAGE_CUT_MAX_NS);
 	for (unsigned wire = 1; wire <= ow_field_count; wire++) {
 		const struct ow_field *field = ow_field_wire(wire);
 		if (wire == WIRE_DIFFERENCES)

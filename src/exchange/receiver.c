@@ -122,6 +122,8 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
 		.ring_drops = page->ring_drops,
 		.unreadable = page->unreadable,
 		.unshared = reception->unshared,
+		.shift_ns = page->shift_ns,
+		.end_shift_ns = page->end_shift_ns,
 		.oldest = oldest(x),
 		.settled = receiver_of(x)->next_final,
 		.sent_ns = x->now_ns > 0 ? x->now_ns : 0,
@@ -338,6 +340,8 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 		learn(receiver_of(x), message->differences);
 	if (x->sinks.floor && message->floor.samples)
 		x->sinks.floor(x->sinks.arg, &message->floor, r);
+	if (!m->final && x->sinks.cut && x->options.shift_max_ns)
+		x->sinks.cut(x->sinks.arg, message->cut_shift_ns);
 	*(m->final ? &reception->told_final : &reception->told) = true;
 	slot->since_ns = x->now_ns;
 	drop_page(slot);

@@ -5,6 +5,7 @@
  * identical to one that still waits is ambiguous, and must be known as such.
  */
 #include "base/clock.h"
+#include "estimate/interval_shift.h"
 #include "exchange/exchange_identical.h"
 #include "exchange/exchange_scope.h"
 #include "exchange/method.h"
@@ -29,6 +30,7 @@ struct ow_sender {
 	struct ow_missing missing;
 	int64_t next_settled;                 /* intervals before this one have their provisional results */
 	struct ow_comparison *settling;       /* whose result is being reported */
+	int64_t cut_shift_ns;                 /* by which the receiver should shift its intervals */
 	struct ow_scope_announcer *announcer; /* NULL: all packets are compared */
 	bool final;                           /* everything has been reported */
 	struct ow_told *tell;                 /* oldest first */
@@ -101,6 +103,7 @@ static void tell(struct ow_sender *s, struct ow_interval_result *result, const s
 		m.differences = outcome->differences;
 		m.floor = outcome->floor;
 	}
+	m.cut_shift_ns = s->cut_shift_ns;
 	if (ow_message_encode(&m, &frame, &size, NULL) < 0)
 		return;
 	free(frame);
@@ -148,6 +151,7 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 		.only_bs = o->only_bs,
 		.delay_ns = o->delay.ns,
 		.delays = o->delay.count,
+		.shift_ns = c->theirs.shift_ns,
 	};
 	struct ow_sighting *packets = NULL;
 	uint8_t *matched = NULL;
@@ -166,6 +170,22 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 	free(packets);
 	free(matched);
 	return r;
+}
+
+/* The receiver shifts its intervals by the usual delay: later by any time, earlier by a part of an interval. */
+static void choose_shift(struct ow_sender *s, const struct ow_comparison *c)
+{
+	int64_t length_ns = s->x.options.length_ns, shift_ns = c->theirs.end_shift_ns, next_ns;
+	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS];
+	size_t count = ow_interval_results_delays(s->missing.results, delay_ns);
+	while ((next_ns = ow_interval_shift(shift_ns, length_ns, delay_ns, count)) != shift_ns) {
+		bool earlier = next_ns < shift_ns;
+		shift_ns = next_ns;
+		if (earlier || shift_ns > s->x.options.shift_max_ns)
+			break;
+	}
+	shift_ns = shift_ns < s->x.options.shift_max_ns ? shift_ns : s->x.options.shift_max_ns;
+	s->cut_shift_ns = shift_ns > 0 ? shift_ns : 0;
 }
 
 #define FINE_MAX 256
@@ -205,6 +225,8 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 		r = ow_sender_add_aside(c);
 	if (compared && r == 0)
 		r = step(results, c);
+	if (c->pushed && s->x.options.shift_max_ns)
+		choose_shift(s, c);
 	learn_scope(s, c);
 	if (r < 0)
 		snprintf(o->result.cause, sizeof o->result.cause, "%s",

@@ -310,7 +310,17 @@ static void on_shift(void *arg, unsigned sample_shift)
 		ow_recorder_set_shift(lane->daemon->recorder, lane->log->lane, shift);
 }
 
+static void on_cut(void *arg, int64_t shift_ns)
+{
+	struct ow_daemon_lane *lane = arg;
+	if (lane->log)
+		ow_lane_log_shift(lane->log, shift_ns, ow_daemon_lane_now_ns(lane), lane->next);
+}
+
 /* Starting. */
+
+/* Intervals of the receiver are shifted by at most this, and half of the waiting time. */
+#define SHIFT_MAX_NS (10 * OW_NS_PER_S)
 
 /* Memory for synopses of the other point: two of the largest folds, or as much as the lane's packets. */
 #define SYNOPSES_LEAST ((size_t)4 << 20)
@@ -334,6 +344,9 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 		.buckets = o->buckets,
 		.sample = o->sample,
 		.shared = o->shared,
+		.shift_max_ns = lane->daemon->clock.files       ? 0
+	                        : o->wait_ns / 2 < SHIFT_MAX_NS ? o->wait_ns / 2
+	                                                        : SHIFT_MAX_NS,
 		.synopses_max = SYNOPSES_LEAST,
 		.link_filter = (lane->filter && ow_filter_names_link(lane->filter)) || ow_filter_names_link(o->filter),
 	};
@@ -348,6 +361,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 	                                  .result = on_result,
 	                                  .event = on_event,
 	                                  .shift = on_shift,
+	                                  .cut = on_cut,
 	                                  .clock = on_clock,
 	                                  .floor = on_floor,
 	                                  .arg = lane};

@@ -133,7 +133,7 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 	struct ow_daemon *d = lane->daemon;
 	struct ow_interval_packets *page;
 	if (passed_ns == INT64_MAX)
-		passed_ns = lane->open.t0_ns + (lane->until + 1) * lane->open.length_ns;
+		passed_ns = lane->log ? ow_cuts_start(&lane->log->cuts, lane->until + 1) : 0;
 	while (lane->log && lane->next <= lane->until && (page = ow_interval_log_next(lane->log->packets, passed_ns))) {
 		lane->next = page->interval + 1;
 		if (page->interval > lane->until)

@@ -310,13 +310,14 @@ static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t pla
 }
 
 /* A packet that only A has: its arrival may have been counted in the interval before. Returns true if so. */
-static bool came_early(struct ow_late_packets *carry, uint64_t number, const struct waiting *w, int64_t early_ns)
+static bool came_early(struct ow_late_packets *carry, uint64_t number, const struct waiting *w, int64_t early_ns,
+                       int64_t shift_ns)
 {
 	struct node *front = front_of(&carry->arrived, w->id);
 	if (!front)
 		return false;
 	int64_t delay = difference(front->packet.time_ns, w->time_ns);
-	if (delay > 0 || delay < -early_ns)
+	if (delay > shift_ns || delay < shift_ns - early_ns)
 		return false;
 	uint32_t flow = take(&carry->arrived, front).flow;
 	struct ow_late_packets_late late = {.id = w->id,
@@ -395,7 +396,7 @@ int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_pac
 	struct open_interval *mine = open_of(carry, number);
 	for (size_t i = 0; i < in->only_as; i++) {
 		struct waiting waiting = {in->only_a[i].id, absolute(in, in->only_a + i), number, in->only_a[i].flow};
-		if (came_early(carry, number, &waiting, in->early_ns))
+		if (came_early(carry, number, &waiting, in->early_ns, in->shift_ns))
 			continue;
 		insert(&carry->sent, waiting);
 		mine->id[mine->ids++] = waiting.id;

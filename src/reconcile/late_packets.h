@@ -38,6 +38,7 @@ struct ow_late_packets_interval {
 	uint64_t sent, received; /* packets at A, at B; sent - only_a = received - only_b = matched */
 	const struct ow_sighting *only_a, *only_b;
 	size_t only_as, only_bs;
+	int64_t shift_ns; /* B's interval begins so much later than A's */
 	int64_t early_ns; /* a packet may arrive in the interval before its own, up to this much before it was sent */
 };
 

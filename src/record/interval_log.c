@@ -39,6 +39,7 @@ struct open_interval {
 
 struct ow_interval_log {
 	struct ow_interval_log_options options;
+	struct ow_interval_cuts cuts;
 	struct open_interval *open; /* interval i at i % open_max, for first .. first + open_max - 1 */
 	int64_t first;              /* the next interval to be closed */
 	size_t used;                /* open intervals */
@@ -62,6 +63,7 @@ int ow_interval_log_create(const struct ow_interval_log_options *options, struct
 	if (!log)
 		return -ENOMEM;
 	log->options = *options;
+	log->cuts = (struct ow_interval_cuts){options->t0_ns, options->length_ns, 0, 0, 0};
 	log->open = calloc(options->open_max, sizeof *log->open);
 	if (!log->open) {
 		free(log);
@@ -74,6 +76,11 @@ int ow_interval_log_create(const struct ow_interval_log_options *options, struct
 void ow_interval_log_set_max(struct ow_interval_log *log, size_t stamps_max)
 {
 	log->options.stamps_max = stamps_max;
+}
+
+void ow_interval_log_set_cuts(struct ow_interval_log *log, const struct ow_interval_cuts *cuts)
+{
+	log->cuts = *cuts;
 }
 
 static void close_interval(struct open_interval *open)
@@ -382,8 +389,8 @@ static void number_flows(struct ow_interval_log *log, struct open_interval *open
 int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chunk)
 {
 	if (!within(log, chunk->interval)) {
-		int64_t start_ns = log->options.t0_ns + chunk->interval * log->options.length_ns;
-		struct ow_drops drops = {chunk->packets, start_ns, start_ns + log->options.length_ns - 1};
+		struct ow_drops drops = {chunk->packets, ow_cuts_start(&log->cuts, chunk->interval),
+		                         ow_cuts_start(&log->cuts, chunk->interval + 1) - 1};
 		log->misplaced += chunk->packets;
 		/* The interval must not look complete. */
 		ow_interval_log_drops(log, &drops);
@@ -413,10 +420,9 @@ int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chun
 /* The drops may be later than all open intervals: drops happen when the reader is late. */
 void ow_interval_log_drops(struct ow_interval_log *log, const struct ow_drops *drops)
 {
-	const struct ow_interval_log_options *o = &log->options;
 	struct ow_drops more = *drops, *kept = &log->drops;
-	int64_t start_ns = o->t0_ns + log->first * o->length_ns;
-	if (more.frames == 0 || more.until_ns < o->t0_ns)
+	int64_t start_ns = ow_cuts_start(&log->cuts, log->first);
+	if (more.frames == 0 || more.until_ns < ow_cuts_start(&log->cuts, 0))
 		return;
 	/* Better an interval near it than none. */
 	more.from_ns = more.from_ns < start_ns ? start_ns : more.from_ns;
@@ -473,10 +479,11 @@ void ow_interval_log_outage(struct ow_interval_log *log, const struct ow_outage 
 static void mark_blind(struct ow_interval_log *log, struct ow_interval_packets *packets)
 {
 	struct ow_outage *outage = &log->outage;
-	int64_t end_ns = packets->start_ns + packets->length_ns;
+	int64_t start_ns = packets->start_ns + packets->shift_ns;
+	int64_t end_ns = packets->start_ns + packets->length_ns + packets->end_shift_ns;
 	if (!log->blind)
 		return;
-	if (outage->from_ns < end_ns && outage->until_ns > packets->start_ns)
+	if (outage->from_ns < end_ns && outage->until_ns > start_ns)
 		memcpy(packets->blind, outage->cause, sizeof packets->blind);
 	if (end_ns > outage->from_ns)
 		memcpy(outage->cause, log->cause, sizeof outage->cause);
@@ -562,7 +569,8 @@ static int64_t ended_by(const struct ow_interval_log *log, int64_t passed_ns)
 {
 	if (passed_ns == INT64_MAX)
 		return log->used || log->drops.frames || log->blind ? INT64_MAX : log->first;
-	return passed_ns < log->options.t0_ns ? 0 : (passed_ns - log->options.t0_ns) / log->options.length_ns;
+	int64_t interval = ow_cuts_interval(&log->cuts, passed_ns);
+	return interval < 0 ? 0 : interval;
 }
 
 bool ow_interval_log_due(struct ow_interval_log *log, int64_t passed_ns)
@@ -590,9 +598,11 @@ struct ow_interval_packets *ow_interval_log_next(struct ow_interval_log *log, in
 	}
 	*packets = open->packets;
 	packets->interval = log->first;
-	packets->start_ns = log->options.t0_ns + log->first * log->options.length_ns;
+	packets->start_ns = ow_cuts_origin(&log->cuts, log->first);
 	packets->length_ns = log->options.length_ns;
-	packets->ring_drops = drops_until(log, packets->start_ns + packets->length_ns);
+	packets->shift_ns = ow_cuts_shift(&log->cuts, log->first);
+	packets->end_shift_ns = ow_cuts_shift(&log->cuts, log->first + 1);
+	packets->ring_drops = drops_until(log, ow_cuts_start(&log->cuts, log->first + 1));
 	if (open->frames)
 		log->per_frame = (double)packets->total_packets / (double)open->frames;
 	packets->missed = (uint64_t)((double)packets->ring_drops * (log->per_frame > 1 ? log->per_frame : 1));

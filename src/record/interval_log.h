@@ -17,6 +17,8 @@
 struct ow_interval_packets {
 	int64_t interval;
 	int64_t start_ns, length_ns;
+	int64_t shift_ns,
+		end_shift_ns; /* packets of [start + shift, start + length + end shift): record/interval_cuts.h */
 	unsigned sample_shift;
 	uint64_t total_packets, total_bytes, unreadable;
 	uint64_t ring_drops; /* frames; of any lane of the interface */
@@ -49,6 +51,8 @@ void ow_interval_log_free(struct ow_interval_log *log);
 
 /* Changes the maximum of packets from now on. */
 void ow_interval_log_set_max(struct ow_interval_log *log, size_t stamps_max);
+/* As ow_recorder_set_cuts: for intervals that are not open yet. */
+void ow_interval_log_set_cuts(struct ow_interval_log *log, const struct ow_interval_cuts *cuts);
 
 /* Does not keep the chunk. -ENOMEM: the packets are counted, and sample_shift shows that some are not stored. */
 int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chunk);

@@ -41,7 +41,7 @@ int ow_lane_log_create(struct ow_lane_logs *logs, const struct ow_lane_options *
 		return ow_error_set(err, ENOMEM, "out of memory");
 	}
 	*log = (struct ow_lane_log){
-		.all = logs, .sources = lane->sources, .t0_ns = lane->t0_ns, .length_ns = lane->length_ns};
+		.all = logs, .sources = lane->sources, .cuts = {lane->t0_ns, lane->length_ns, 0, 0, 0}};
 	int r = ow_interval_log_create(&options, &log->packets);
 	if (r < 0)
 		ow_error_set(err, -r, "cannot keep the packets of intervals: %s", strerror(-r));
@@ -81,6 +81,23 @@ void ow_lane_log_free(struct ow_lane_log *log)
 	free_log(log);
 }
 
+void ow_lane_log_shift(struct ow_lane_log *log, int64_t shift_ns, int64_t now_ns, int64_t passed)
+{
+	struct ow_interval_cuts cuts = log->cuts;
+	int64_t least_ns = cuts.after_ns - cuts.length_ns / 2;
+	shift_ns = shift_ns > least_ns ? shift_ns : least_ns;
+	if (shift_ns == cuts.after_ns || passed <= cuts.change)
+		return;
+	cuts.before_ns = cuts.after_ns;
+	cuts.after_ns = shift_ns;
+	/* The threads know by then. */
+	cuts.change = ow_cuts_interval(&log->cuts, now_ns + OW_RECORDER_LAG_NS) + 2;
+	if (ow_recorder_set_cuts(log->all->recorder, log->lane, &cuts) < 0)
+		return;
+	ow_interval_log_set_cuts(log->packets, &cuts);
+	log->cuts = cuts;
+}
+
 static void enter_chunk(struct ow_lane_logs *logs, const struct ow_chunk *chunk)
 {
 	size_t place = place_of(logs, chunk->lane);
@@ -91,7 +108,7 @@ static void enter_chunk(struct ow_lane_logs *logs, const struct ow_chunk *chunk)
 	(void)ow_interval_log_add(log->packets, chunk);
 	if (chunk->count == 0)
 		return;
-	int64_t last_ns = log->t0_ns + chunk->interval * log->length_ns + chunk->stamp[chunk->count - 1].time_ns;
+	int64_t last_ns = ow_cuts_origin(&log->cuts, chunk->interval) + chunk->stamp[chunk->count - 1].time_ns;
 	logs->latest_ns = last_ns > logs->latest_ns ? last_ns : logs->latest_ns;
 }
 

@@ -21,7 +21,7 @@ struct ow_lane_logs {
 struct ow_lane_log {
 	struct ow_lane_logs *all;
 	uint32_t lane, sources;
-	int64_t t0_ns, length_ns;
+	struct ow_interval_cuts cuts;
 	struct ow_interval_log *packets;
 };
 
@@ -34,6 +34,13 @@ int ow_lane_log_create(struct ow_lane_logs *logs, const struct ow_lane_options *
                        size_t open_max, struct ow_lane_log **ret_log, struct ow_error *err);
 /* Removes the lane from the recorder. */
 void ow_lane_log_free(struct ow_lane_log *log);
+
+/*
+ * From a later interval on, intervals begin later by this (record/interval_cuts.h), earlier than now by at most half an
+ * interval. Without effect while the last change has not been reached. now_ns: the clock of the packets; passed: the
+ * number of intervals that are closed.
+ */
+void ow_lane_log_shift(struct ow_lane_log *log, int64_t shift_ns, int64_t now_ns, int64_t passed);
 
 /* Adds chunks of the recorder, which it frees, and drops. Ignores chunks of lanes that were removed. */
 void ow_lane_logs_enter(struct ow_lane_logs *logs, struct ow_chunk *chunks);

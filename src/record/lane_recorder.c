@@ -18,15 +18,16 @@
 #define OW_CHUNK_LEAST         64 /* initial room of a chunk */
 #define OW_LANE_RECORDER_AHEAD 4  /* frames whose headers are prefetched */
 
-struct open_chunk { /* of one interval */
-	int64_t start_ns;
+struct open_chunk {                  /* of one interval */
+	int64_t start_ns, origin_ns; /* origin: times of packets are since then */
+	uint64_t length_ns;
+	int64_t interval;
 	struct ow_chunk *chunk; /* NULL = none yet */
 	uint32_t room;
 };
 
 struct slot { /* the state of a lane, in the order of the table */
-	int64_t t0_ns;
-	uint64_t length_ns;
+	struct ow_interval_cuts cuts;
 	struct open_chunk open[2];
 	unsigned now;   /* index of the one that was used last */
 	uint32_t usual; /* usual count of a chunk */
@@ -146,22 +147,29 @@ static __attribute__((noinline)) struct ow_chunk *make_room(struct ow_lane_recor
 	if (!chunk)
 		return NULL;
 	if (!open->chunk) {
-		*chunk = (struct ow_chunk){.lane = slot->number,
-		                           .interval = (open->start_ns - slot->t0_ns) / (int64_t)slot->length_ns,
-		                           .sample_shift = slot->sample_shift};
+		*chunk = (struct ow_chunk){
+			.lane = slot->number, .interval = open->interval, .sample_shift = slot->sample_shift};
 	}
 	open->chunk = chunk;
 	open->room = room;
 	return chunk;
 }
 
-/* Switches to the interval of this time; the older one of the two is finished. time_ns >= t0_ns. */
+static void open_interval(struct open_chunk *open, const struct ow_interval_cuts *cuts, int64_t interval)
+{
+	open->interval = interval;
+	open->start_ns = ow_cuts_start(cuts, interval);
+	open->origin_ns = ow_cuts_origin(cuts, interval);
+	open->length_ns = (uint64_t)(ow_cuts_start(cuts, interval + 1) - open->start_ns);
+}
+
+/* Switches to the interval of this time; the older one of the two is finished. */
 static __attribute__((noinline)) struct open_chunk *turn(struct ow_lane_recorder *recorder, struct slot *slot,
                                                          int64_t time_ns)
 {
 	slot->now ^= 1;
 	struct open_chunk *open = &slot->open[slot->now], *other = &slot->open[slot->now ^ 1];
-	if ((uint64_t)(time_ns - open->start_ns) < slot->length_ns)
+	if ((uint64_t)(time_ns - open->start_ns) < open->length_ns)
 		return open;
 	if (open->start_ns > other->start_ns) {
 		struct open_chunk swap = *open;
@@ -169,7 +177,7 @@ static __attribute__((noinline)) struct open_chunk *turn(struct ow_lane_recorder
 		*other = swap;
 	}
 	put_aside(recorder, slot, open);
-	open->start_ns = time_ns - (time_ns - slot->t0_ns) % (int64_t)slot->length_ns;
+	open_interval(open, &slot->cuts, ow_cuts_interval(&slot->cuts, time_ns));
 	return open;
 }
 
@@ -191,10 +199,11 @@ static uint32_t number_of_flow(const struct ow_scope_hash *hash, const struct ow
 static inline void note(struct ow_lane_recorder *recorder, struct slot *slot, int64_t time_ns, const struct ids *ids)
 {
 	struct open_chunk *open = &slot->open[slot->now];
-	if (time_ns < slot->t0_ns)
-		return;
-	if ((uint64_t)(time_ns - open->start_ns) >= slot->length_ns)
+	if ((uint64_t)(time_ns - open->start_ns) >= open->length_ns) {
+		if (time_ns < ow_cuts_start(&slot->cuts, 0))
+			return;
 		open = turn(recorder, slot, time_ns);
+	}
 	unsigned count = ids->status == 0 ? ids->segments.count : 0;
 	struct ow_chunk *chunk = open->chunk;
 	if (!chunk && !(chunk = make_room(recorder, slot, open))) {
@@ -221,7 +230,7 @@ static inline void note(struct ow_lane_recorder *recorder, struct slot *slot, in
 		chunk->bytes += ids->segments.bytes[i];
 		if (slot->sample_shift && !ow_sampled(ow_sample_rank(identity, id), slot->sample_shift))
 			continue;
-		chunk->stamp[chunk->count++] = (struct ow_sighting){id, time_ns - open->start_ns, flow};
+		chunk->stamp[chunk->count++] = (struct ow_sighting){id, time_ns - open->origin_ns, flow};
 	}
 }
 
@@ -306,7 +315,7 @@ void ow_lane_recorder_finish(struct ow_lane_recorder *recorder, int64_t passed_n
 		for (unsigned k = 0; k < 2; k++) {
 			struct open_chunk *open = &slot->open[first ^ k];
 			if (open->chunk &&
-			    (passed_ns == INT64_MAX || open->start_ns + (int64_t)slot->length_ns <= passed_ns))
+			    (passed_ns == INT64_MAX || open->start_ns + (int64_t)open->length_ns <= passed_ns))
 				put_aside(recorder, slot, open);
 		}
 	}
@@ -331,9 +340,8 @@ int64_t ow_lane_recorder_boundary(const struct ow_lane_recorder *recorder, int64
 	int64_t boundary = INT64_MAX;
 	for (uint32_t i = 0; recorder->view.table && i < recorder->view.table->count; i++) {
 		const struct slot *slot = &recorder->view.slot[i];
-		int64_t length = (int64_t)slot->length_ns, end = slot->t0_ns + length;
-		if (time_ns >= slot->t0_ns)
-			end += (time_ns - slot->t0_ns) / length * length;
+		int64_t interval = ow_cuts_interval(&slot->cuts, time_ns);
+		int64_t end = ow_cuts_start(&slot->cuts, interval < 0 ? 1 : interval + 1);
 		boundary = end < boundary ? end : boundary;
 	}
 	return boundary;
@@ -368,9 +376,7 @@ static int view_make(const struct ow_lane_table *table, unsigned source, struct 
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct ow_lane_entry *entry = &table->entry[i];
 		const struct ow_lane *lane = entry->lane;
-		view.slot[i] = (struct slot){.t0_ns = lane->t0_ns,
-		                             .length_ns = (uint64_t)lane->length_ns,
-		                             .open = {{.start_ns = lane->t0_ns}, {.start_ns = lane->t0_ns}},
+		view.slot[i] = (struct slot){.cuts = entry->cuts,
 		                             .number = lane->number,
 		                             .sample_shift = entry->sample_shift,
 		                             .identity = entry->identity,
@@ -379,6 +385,8 @@ static int view_make(const struct ow_lane_table *table, unsigned source, struct 
 		                             .without = entry->without,
 		                             .way_not = lane->way_not,
 		                             .flow_hash = lane->flows ? &lane->flow_hash : NULL};
+		open_interval(&view.slot[i].open[0], &entry->cuts, 0);
+		open_interval(&view.slot[i].open[1], &entry->cuts, 0);
 		for (int heading = 0; lane->sources >> source & 1 && heading < OW_HEADINGS; heading++) {
 			if (lane->heading == OW_HEADING_UNKNOWN || (int)lane->heading == heading)
 				view.wants[heading][view.wanting[heading]++] = i;

@@ -193,10 +193,11 @@ static uint32_t note_filter(struct ow_lane_table *table, const struct ow_lane_fi
 	return i;
 }
 
-static void table_add(struct ow_lane_table *table, struct ow_lane *lane, unsigned sample_shift)
+static struct ow_lane_entry *table_add(struct ow_lane_table *table, struct ow_lane *lane, unsigned sample_shift,
+                                       const struct ow_interval_cuts *cuts)
 {
 	struct ow_lane_entry *entry = &table->entry[table->count++];
-	*entry = (struct ow_lane_entry){.lane = lane, .sample_shift = sample_shift};
+	*entry = (struct ow_lane_entry){.lane = lane, .sample_shift = sample_shift, .cuts = *cuts};
 	lane->users++;
 	while (entry->identity < table->identities &&
 	       !same_identity(&table->identity[entry->identity], &lane->identity))
@@ -206,6 +207,12 @@ static void table_add(struct ow_lane_table *table, struct ow_lane *lane, unsigne
 	entry->filter = note_filter(table, lane->filter);
 	entry->way = note_filter(table, lane->way);
 	entry->without = note_filter(table, lane->without);
+	return entry;
+}
+
+static struct ow_lane_entry *table_copy(struct ow_lane_table *table, const struct ow_lane_entry *entry)
+{
+	return table_add(table, entry->lane, entry->sample_shift, &entry->cuts);
 }
 
 static void publish(struct ow_lanes *lanes, struct ow_lane_table *table)
@@ -244,8 +251,9 @@ static int lane_add(struct ow_lanes *lanes, const struct ow_lane_options *option
 	struct ow_lane_table *table = table_create(old->count + 1);
 	if (table) {
 		for (uint32_t i = 0; i < old->count; i++)
-			table_add(table, old->entry[i].lane, old->entry[i].sample_shift);
-		table_add(table, lane, options->sample_shift);
+			(void)table_copy(table, &old->entry[i]);
+		const struct ow_interval_cuts cuts = {lane->t0_ns, lane->length_ns, 0, 0, 0};
+		(void)table_add(table, lane, options->sample_shift, &cuts);
 		publish(lanes, table);
 	}
 	lane_put(lanes, lane); /* the table holds a reference now */
@@ -316,7 +324,25 @@ int ow_lanes_remove(struct ow_lanes *lanes, uint32_t lane)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < old->count; i++) {
 		if (old->entry[i].lane->number != lane)
-			table_add(table, old->entry[i].lane, old->entry[i].sample_shift);
+			(void)table_copy(table, &old->entry[i]);
+	}
+	publish(lanes, table);
+	return 0;
+}
+
+/* A table in which one lane has another shift or cuts. */
+static int change(struct ow_lanes *lanes, uint32_t lane, unsigned sample_shift, const struct ow_interval_cuts *cuts)
+{
+	const struct ow_lane_table *old = newest(lanes);
+	struct ow_lane_table *table = table_create(old->count);
+	if (!table)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < old->count; i++) {
+		struct ow_lane_entry *entry = table_copy(table, &old->entry[i]);
+		if (entry->lane->number != lane)
+			continue;
+		entry->sample_shift = sample_shift;
+		entry->cuts = *cuts;
 	}
 	publish(lanes, table);
 	return 0;
@@ -324,18 +350,16 @@ int ow_lanes_remove(struct ow_lanes *lanes, uint32_t lane)
 
 int ow_lanes_set_shift(struct ow_lanes *lanes, uint32_t lane, unsigned sample_shift)
 {
-	const struct ow_lane_table *old = newest(lanes);
 	const struct ow_lane_entry *entry = find(lanes, lane);
 	if (!entry || entry->sample_shift == sample_shift)
 		return 0;
-	struct ow_lane_table *table = table_create(old->count);
-	if (!table)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < old->count; i++)
-		table_add(table, old->entry[i].lane,
-		          old->entry[i].lane->number == lane ? sample_shift : old->entry[i].sample_shift);
-	publish(lanes, table);
-	return 0;
+	return change(lanes, lane, sample_shift, &entry->cuts);
+}
+
+int ow_lanes_set_cuts(struct ow_lanes *lanes, uint32_t lane, const struct ow_interval_cuts *cuts)
+{
+	const struct ow_lane_entry *entry = find(lanes, lane);
+	return entry ? change(lanes, lane, entry->sample_shift, cuts) : 0;
 }
 
 void ow_lanes_reclaim(struct ow_lanes *lanes, uint64_t oldest_used)

@@ -41,6 +41,7 @@ struct ow_lane {
 struct ow_lane_entry {
 	struct ow_lane *lane;
 	unsigned sample_shift;
+	struct ow_interval_cuts cuts;
 	uint32_t identity;             /* index in the table */
 	uint32_t filter, way, without; /* index in the table, or OW_NO_FILTER */
 };
@@ -79,6 +80,7 @@ int ow_lanes_add(struct ow_lanes *lanes, const struct ow_lane_options *options, 
                  struct ow_error *err);
 int ow_lanes_remove(struct ow_lanes *lanes, uint32_t lane);
 int ow_lanes_set_shift(struct ow_lanes *lanes, uint32_t lane, unsigned sample_shift);
+int ow_lanes_set_cuts(struct ow_lanes *lanes, uint32_t lane, const struct ow_interval_cuts *cuts);
 /* Whether there is such a lane; for the controlling thread. */
 bool ow_lanes_has(const struct ow_lanes *lanes, uint32_t lane);
 /* Whether a lane of this source examines the payload of TCP packets, by its identity or its filters. */

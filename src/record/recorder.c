@@ -292,6 +292,12 @@ void ow_recorder_set_shift(struct ow_recorder *recorder, uint32_t lane, unsigned
 	(void)ow_lanes_set_shift(&recorder->lanes, lane, sample_shift);
 }
 
+int ow_recorder_set_cuts(struct ow_recorder *recorder, uint32_t lane, const struct ow_interval_cuts *cuts)
+{
+	reclaim(recorder);
+	return ow_lanes_set_cuts(&recorder->lanes, lane, cuts);
+}
+
 void ow_recorder_clock_set(struct ow_recorder *recorder)
 {
 	pthread_mutex_lock(&recorder->lock);

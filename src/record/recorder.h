@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "capture/iface/iface.h"
 #include "packet/identity.h"
+#include "record/interval_cuts.h"
 #include "record/lane_flows.h"
 #include "synopsis/synopsis.h"
 
@@ -19,8 +20,8 @@
  * taken. So lanes that are added before see them completely, and a window of OW_REPLAY_OPEN open intervals is enough
  * for them at any speed.
  *
- * Interval i of a lane is [t0 + i * length, t0 + (i+1) * length) of the clock that timestamps the frames. Packets
- * before t0 do not belong to any interval.
+ * Interval i of a lane is [t0 + i * length, t0 + (i+1) * length) of the clock that timestamps the frames, unless it is
+ * shifted (record/interval_cuts.h). Packets before the first interval do not belong to any.
  */
 
 struct ow_source_options {
@@ -119,6 +120,10 @@ int ow_recorder_add_lane(struct ow_recorder *recorder, const struct ow_lane_opti
 void ow_recorder_remove_lane(struct ow_recorder *recorder, uint32_t lane);
 /* Takes effect soon, at some frame. */
 void ow_recorder_set_shift(struct ow_recorder *recorder, uint32_t lane, unsigned sample_shift);
+/* The same for the cuts, which differ only from a later interval on: one that begins OW_RECORDER_LAG_NS from now, or
+ * later. 0 or -ENOMEM. */
+int ow_recorder_set_cuts(struct ow_recorder *recorder, uint32_t lane, const struct ow_interval_cuts *cuts);
+#define OW_RECORDER_LAG_NS INT64_C(200000000)
 
 /*
  * Tells that the clock was set. From the next take on, the time up to which lanes are complete is by the new clock

@@ -24,10 +24,12 @@ void ow_interval_results_learn_shown(struct ow_interval_results *settle, const s
 	int64_t least = 0;
 	size_t negative = 0;
 	for (size_t i = 0; i < in->delays; i++) {
-		least = in->delay_ns[i] < least ? in->delay_ns[i] : least;
-		negative += in->delay_ns[i] < 0;
+		int64_t delay_ns = in->delay_ns[i] - in->shift_ns;
+		least = delay_ns < least ? delay_ns : least;
+		negative += delay_ns < 0;
 	}
-	double mean_ns = in->result.mean_ns.value - (double)ow_result_clock_added_ns(&in->result);
+	double mean_ns =
+		in->result.mean_ns.value - (double)in->shift_ns - (double)ow_result_clock_added_ns(&in->result);
 	if (!in->delays && in->result.mean_ns.status != OW_VALUE_NONE && mean_ns < 0)
 		least = (int64_t)fmax(mean_ns, -1e18);
 	else if (negative < in->delays / 4 + 1)
@@ -42,13 +44,13 @@ void ow_interval_results_raise_reach(struct ow_interval_results *settle, int64_t
 	int64_t reach = size > INT64_MAX / 4 ? INT64_MAX / 2 : 2 * size;
 	if (reach > settle->reach_ns)
 		settle->reach_ns = reach;
-	ow_interval_results_raise_ahead(settle, delay_ns);
+	ow_interval_results_raise_ahead(settle, delay_ns - settle->shift_ns);
 }
 
 bool ow_interval_results_is_unplaced(const struct ow_interval_results *settle, const struct ow_sighting *arrival)
 {
-	return settle->unplaced_ns > 0 &&
-	       (arrival->time_ns == OW_INTERVAL_RESULTS_NO_TIME || arrival->time_ns < settle->unplaced_ns);
+	return settle->unplaced_ns > 0 && (arrival->time_ns == OW_INTERVAL_RESULTS_NO_TIME ||
+	                                   arrival->time_ns < settle->unplaced_ns + settle->shift_ns);
 }
 
 /* The reason why a packet of the oldest interval may have arrived unseen in this one. */
@@ -66,9 +68,10 @@ int64_t ow_interval_results_early(const struct ow_interval_results *settle, cons
 	if (r->clock_from.error_ns < most && r->clock_to.error_ns < most)
 		early = r->clock_from.error_ns + r->clock_to.error_ns;
 	early = early < most ? early : most;
-	if (settle->shown_ns > early)
-		early = settle->shown_ns < r->length_ns ? settle->shown_ns : r->length_ns;
-	return early;
+	/* The receiver's interval begins later, by the usual delay: faster packets arrive before it. */
+	early += settle->shift_ns > 0 ? settle->shift_ns : 0;
+	early = early > settle->shown_ns ? early : settle->shown_ns;
+	return early < r->length_ns ? early : r->length_ns;
 }
 
 /* Whether it could have arrived unseen before its own interval, the oldest one. */

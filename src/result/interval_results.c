@@ -43,6 +43,8 @@ static void on_late(void *arg, const struct ow_late_packets_late *late)
 	}
 	ow_delays_add(sender->delays, late->delay_ns + ow_result_clock_added_ns(&sender->result), 1);
 	ow_interval_results_raise_reach(settle, late->delay_ns);
+	if (settle->delays < OW_INTERVAL_RESULTS_DELAYS)
+		settle->delay_ns[settle->delays++] = late->delay_ns;
 	const struct ow_interval_results_input *in = settle->input;
 	if (late->arrived || !in->newest_ns)
 		return;
@@ -176,11 +178,20 @@ static void close_oldest(struct ow_interval_results *settle, const struct ow_lat
 	give_up(open);
 }
 
+/* Every n-th of those in time, beside the late ones that are there. */
+static void sample_delays(struct ow_interval_results *settle, const struct ow_interval_results_input *in)
+{
+	size_t room = OW_INTERVAL_RESULTS_DELAYS - settle->delays, step = room ? in->delays / room + 1 : 1;
+	for (size_t i = 0; i < in->delays && settle->delays < OW_INTERVAL_RESULTS_DELAYS; i += step)
+		settle->delay_ns[settle->delays++] = in->delay_ns[i];
+}
+
 static void keep_delays(struct ow_interval_results *settle, struct ow_interval_results_open *open,
                         const struct ow_interval_results_input *in)
 {
-	int64_t least = 0, most = 0;
-	for (size_t i = 0; i < in->delays; i++) {
+	sample_delays(settle, in);
+	int64_t least = in->delays ? in->delay_ns[0] : 0, most = least;
+	for (size_t i = 1; i < in->delays; i++) {
 		least = in->delay_ns[i] < least ? in->delay_ns[i] : least;
 		most = in->delay_ns[i] > most ? in->delay_ns[i] : most;
 	}
@@ -190,7 +201,7 @@ static void keep_delays(struct ow_interval_results *settle, struct ow_interval_r
 	} else if (in->result.mean_ns.status != OW_VALUE_NONE) {
 		const struct ow_interval_result *r = &in->result;
 		double spread = r->stddev_ns.status == OW_VALUE_NONE ? 0 : r->stddev_ns.value;
-		double mean_ns = r->mean_ns.value - (double)ow_result_clock_added_ns(r);
+		double mean_ns = r->mean_ns.value - (double)ow_result_clock_added_ns(r) - (double)in->shift_ns;
 		ow_interval_results_raise_ahead(settle, (int64_t)fmin(fmax(mean_ns - 3 * spread, -1e18), 0));
 	}
 	int64_t added_ns = ow_result_clock_added_ns(&in->result);
@@ -236,10 +247,9 @@ static int carry_on(struct ow_interval_results *settle, struct ow_interval_resul
                     const struct ow_interval_results_input *in, struct ow_late_packets_account *ret_account)
 {
 	struct ow_late_packets_interval interval = {
-		in->result.start_ns, in->result.sent,
-		in->result.received, in->only_a,
-		in->only_b,          in->only_as,
-		in->only_bs,         ow_interval_results_early(settle, &in->result)};
+		in->result.start_ns, in->result.sent, in->result.received,
+		in->only_a,          in->only_b,      in->only_as,
+		in->only_bs,         in->shift_ns,    ow_interval_results_early(settle, &in->result)};
 	settle->unplaced_ns = ow_interval_results_unplaced_until(settle, &in->result);
 	for (size_t i = 0; settle->unplaced_ns && i < in->only_bs; i++)
 		open->unplaced += ow_interval_results_is_unplaced(settle, in->only_b + i);
@@ -248,6 +258,7 @@ static int carry_on(struct ow_interval_results *settle, struct ow_interval_resul
 	settle->blind += ow_interval_results_is_blind(open);
 	settle->coarser += open->coarser;
 	settle->input = in;
+	settle->delays = 0;
 	settle->doubt = OW_DOUBT_NONE;
 	settle->end_ns = in->result.start_ns + in->result.length_ns;
 	int r = ow_late_packets_step(settle->carry, &interval, ret_account);
@@ -280,6 +291,7 @@ static int step(struct ow_interval_results *settle, const struct ow_interval_res
 		give_up(open);
 		return r;
 	}
+	settle->shift_ns = in->shift_ns;
 	ow_interval_results_learn_shown(settle, in);
 	r = carry_on(settle, open, in, &account);
 	if (r < 0) {
@@ -399,6 +411,13 @@ int ow_interval_results_finish(struct ow_interval_results *settle)
 	/* More intervals may come after a clock step. */
 	settle->newest_ns = INT64_MIN;
 	return 0;
+}
+
+size_t ow_interval_results_delays(const struct ow_interval_results *settle,
+                                  int64_t ret_delay_ns[OW_INTERVAL_RESULTS_DELAYS])
+{
+	memcpy(ret_delay_ns, settle->delay_ns, settle->delays * sizeof *ret_delay_ns);
+	return settle->delays;
 }
 
 void ow_run_total(const struct ow_interval_results *settle, struct ow_interval_result *ret_total)

@@ -62,6 +62,8 @@ struct ow_interval_results_input {
 	 */
 	const int64_t *newest_ns;
 	int64_t newest_at_end_ns;
+	/* The receiver's interval begins so much later (record/interval_cuts.h). */
+	int64_t shift_ns;
 	/* With scope `shared`: all packets sent in the interval, whether each is matched, and their flows; only_a have
 	 * the number of their flow, only_b 1 if packets of their flow are matched, else 0. */
 	const struct ow_sighting *packet;
@@ -91,6 +93,10 @@ int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, 
  */
 typedef void (*ow_flow_event_sink)(void *arg, const struct ow_flow_event *event);
 int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns, ow_flow_event_sink sink);
+/* Delays of the last interval, by both clocks: a sample of packets that arrived in time or late. Returns their number. */
+#define OW_INTERVAL_RESULTS_DELAYS 512
+size_t ow_interval_results_delays(const struct ow_interval_results *settle,
+                                  int64_t ret_delay_ns[OW_INTERVAL_RESULTS_DELAYS]);
 /* Keys of pairs of networks for ow_scope_make_fine; and that packets of such pairs arrive with another TTL. */
 size_t ow_interval_results_fine(struct ow_interval_results *settle, uint64_t *pair_keys, size_t max);
 void ow_interval_results_rerouted(struct ow_interval_results *settle, int64_t interval, const uint64_t *pair_keys,

@@ -73,6 +73,9 @@ struct ow_interval_results {
 	int64_t unplaced_ns;
 	enum ow_doubt doubt; /* why packets of the interval that is being decided stay undecided, */
 	int64_t doubted;     /* and the interval that causes it */
+	int64_t shift_ns;    /* of the receiver's newest interval */
+	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS]; /* of the last step */
+	size_t delays;
 	struct ow_pool *scratch;
 	struct ow_run_total *total;
 };
