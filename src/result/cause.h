@@ -70,6 +70,8 @@
 	X(NOTHING_ARRIVES, nothing_arrives, "no packet of this class arrives at %.30s")                              \
 	X(NOTHING_SHARED, nothing_shared,                                                                            \
 	  "no packet at %.30s is one of %.30s: NAT (identity), tunnel (inner), or wrong facing?")                    \
+	X(PACKETS_CHANGED, packets_changed,                                                                          \
+	  "%" PRIu64 " %s undecided: %" PRIu64 " others arrived: changed on the way (fragments, IP id)?")            \
 	/* probes */                                                                                                 \
 	X(PROBES_UNDER_WAY, probes_under_way, "%s: %" PRIu64 " probes may still have been answered")                 \
 	X(PROBES_WHICH_WAY, probes_which_way,                                                                        \

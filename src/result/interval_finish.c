@@ -135,6 +135,48 @@ void ow_interval_results_explain_undecided(const struct ow_interval_results *set
 	ow_interval_results_add_cause(result, text);
 }
 
+static void check(const struct ow_interval_result *r)
+{
+	assert(r->absent <= r->unshared_sent && r->lost_whole_flows <= r->lost);
+	assert(r->sent == r->matched + r->late + r->lost + r->pending);
+	assert(r->received == r->matched + r->late_received + r->extra);
+	assert(r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
+}
+
+/* Whether the extra packets may have been sent before the first interval. */
+static bool in_flight_at_start(const struct ow_interval_results *settle, const struct ow_interval_results_open *open)
+{
+	int64_t arrived_ns = open->result.start_ns - settle->begun_ns;
+	if (open->newest_extra_ns != OW_INTERVAL_RESULTS_NO_TIME)
+		arrived_ns += open->newest_extra_ns;
+	return arrived_ns <= settle->reach_ns;
+}
+
+/*
+ * A network that changes packets (fragments, another IP id) has lost none: they are missing at one point, and others of
+ * the same flows are extra at the other. If there are few extra packets for the missing ones, these alone are in doubt;
+ * if many, all: one packet may have become several, or several one.
+ */
+void ow_interval_results_explain_changed(const struct ow_interval_results *settle,
+                                         const struct ow_interval_results_open *open, struct ow_interval_result *result)
+{
+	struct ow_interval_result *r = result;
+	char text[OW_RESULT_CAUSE];
+	uint64_t others = r->extra - r->duplicated + (r->matched + r->late ? 0 : open->strange);
+	if (!settle->scope || open->unknown || !r->lost || !others || in_flight_at_start(settle, open))
+		return;
+	uint64_t doubtful = others < r->lost / 8 ? others : r->lost;
+	r->lost -= doubtful;
+	r->pending += doubtful;
+	if (r->lost_whole_flows > r->lost)
+		r->lost_whole_flows = r->lost;
+	snprintf(text, sizeof text, ow_cause_packets_changed, doubtful, ow_plural(doubtful, "packet", "packets"),
+	         others);
+	ow_interval_results_add_cause(r, text);
+	fill_loss(r);
+	check(r);
+}
+
 /* Packets that are not for the other point, or not from it, leave the account. */
 static void take_unshared(const struct ow_interval_results_open *open, const struct ow_late_packets_account *account,
                           struct ow_interval_result *r)
@@ -151,14 +193,6 @@ static void take_unshared(const struct ow_interval_results_open *open, const str
 	r->unshared_sent += account->unshared;
 	r->absent = open->absent;
 	r->lost_whole_flows = open->whole;
-}
-
-static void check(const struct ow_interval_result *r)
-{
-	assert(r->absent <= r->unshared_sent && r->lost_whole_flows <= r->lost);
-	assert(r->sent == r->matched + r->late + r->lost + r->pending);
-	assert(r->received == r->matched + r->late_received + r->extra);
-	assert(r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
 }
 
 void ow_interval_results_make_result(struct ow_interval_results *settle, const struct ow_interval_results_open *open,

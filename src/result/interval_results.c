@@ -70,6 +70,7 @@ int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, 
 	                                       .ahead_ns = -1,
 	                                       .before = OW_DOUBT_BEGUN,
 	                                       .noted = INT64_MIN,
+	                                       .begun_ns = INT64_MIN,
 	                                       .shared_ns = INT64_MIN};
 	int r = ow_late_packets_create(horizon, &settle->carry);
 	if (r == 0)
@@ -162,6 +163,7 @@ static void close_oldest(struct ow_interval_results *settle, const struct ow_lat
 		ow_interval_results_make_result(settle, open, account, &result);
 		ow_interval_results_explain_undecided(settle, &result);
 		ow_interval_results_explain_unlisted(open, &result);
+		ow_interval_results_explain_changed(settle, open, &result);
 		ow_interval_results_explain_unshared(settle, &result);
 		ow_run_total_add(settle->total, &open->result, &result, open->full, open->sample, open->samples,
 		                 open->delays);
@@ -302,6 +304,8 @@ static int step(struct ow_interval_results *settle, const struct ow_interval_res
 	keep_delays(settle, open, in);
 	if (in->newest_ns && in->newest_at_end_ns != INT64_MIN)
 		settle->newest_ns = later(settle->newest_ns, in->result.start_ns + in->newest_at_end_ns);
+	if (settle->begun_ns == INT64_MIN)
+		settle->begun_ns = in->result.start_ns;
 	settle->started = true;
 	settle->last_interval = in->result.interval;
 	settle->last_shift = in->result.sample_shift;
@@ -410,6 +414,7 @@ int ow_interval_results_finish(struct ow_interval_results *settle)
 	ow_interval_results_tell_events(settle, NULL);
 	/* More intervals may come after a clock step. */
 	settle->newest_ns = INT64_MIN;
+	settle->begun_ns = INT64_MIN;
 	return 0;
 }
 

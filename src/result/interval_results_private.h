@@ -40,6 +40,7 @@ struct ow_interval_results_open {
 	uint8_t *in_scope; /* of each flow; NULL = all are */
 	size_t flows;
 	uint64_t strange;                 /* received, of flows that have no matched packet */
+	int64_t newest_extra_ns;          /* when the last of the others arrived that no packet matches */
 	uint64_t absent, whole, unlisted; /* of the packets whose waiting time is over */
 };
 
@@ -59,6 +60,7 @@ struct ow_interval_results {
 	struct ow_interval_results_open *open; /* ring of horizon + 1, by number */
 	uint64_t first, next;                  /* numbers as in late_packets: from 1, without gaps */
 	bool started;
+	int64_t begun_ns;                  /* start of the first interval */
 	int64_t last_interval, end_ns;     /* of the newest */
 	uint64_t blind;                    /* number of open intervals that may have missed arrivals, */
 	uint64_t coarser;                  /* and of those with a larger shift than the one before */
@@ -130,6 +132,9 @@ void ow_interval_results_note_late(struct ow_interval_results *settle, const str
 /* Reports what happened to flows. newest: the interval that was added, NULL at the end. */
 void ow_interval_results_tell_events(struct ow_interval_results *settle, const struct ow_interval_result *newest);
 /* A final result of which nothing is shared, and has not been for a while, is unknown. */
+void ow_interval_results_explain_changed(const struct ow_interval_results *settle,
+                                         const struct ow_interval_results_open *open,
+                                         struct ow_interval_result *result);
 void ow_interval_results_explain_unshared(struct ow_interval_results *settle, struct ow_interval_result *result);
 /* Whether the packets of the oldest interval that were not received are lost. A callback of reconcile/late_packets. */
 int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates);

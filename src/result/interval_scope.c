@@ -19,8 +19,12 @@ int ow_interval_results_keep_flows(const struct ow_interval_results *settle, con
 	open->in_scope = NULL;
 	open->flows = 0;
 	open->strange = 0;
-	for (size_t i = 0; settle->scope && i < in->only_bs; i++)
+	open->newest_extra_ns = OW_INTERVAL_RESULTS_NO_TIME;
+	for (size_t i = 0; settle->scope && i < in->only_bs; i++) {
 		open->strange += !in->only_b[i].flow;
+		if (in->only_b[i].time_ns > open->newest_extra_ns)
+			open->newest_extra_ns = in->only_b[i].time_ns;
+	}
 	if (!settle->scope || !in->flows)
 		return 0;
 	open->flow = malloc(in->flows * sizeof *open->flow);

@@ -12,6 +12,7 @@
 #include "estimate/pool.h"
 #include "../point/history.h"
 #include "reconcile/late_packets.h"
+#include "result/cause.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -83,6 +84,64 @@ static void test_example(void **state)
 	assert_true(total.interval == 2 && total.start_ns == 5 * LENGTH && total.length_ns == 2 * LENGTH);
 	assert_true(total.sent == 6 && total.matched == 5 && total.lost == 1 && total.extra == 1);
 	assert_true(total.received == 6 && total.mean_ns.value == (4 * 10 + 30) / 5.);
+	history_done(&history);
+}
+
+/* An interval of one flow with scope: 4 packets matched, `as` only at a, `bs` only at b. */
+static void step_flow(struct history *history, int64_t interval, const struct ow_sighting *a, size_t as,
+                      const struct ow_sighting *b, size_t bs)
+{
+	static const int64_t ten[] = {10, 10, 10, 10};
+	struct ow_scope_flow flow = {.flow = 77, .pair = 78, .dest = 79, .packets = (uint32_t)(4 + as), .version = 4};
+	struct ow_sighting packet[16];
+	uint8_t matched[16] = {1, 1, 1, 1};
+	for (size_t i = 0; i < 4; i++)
+		packet[i] = (struct ow_sighting){100 + i, (int64_t)i, 1};
+	for (size_t i = 0; i < as; i++)
+		packet[4 + i] = a[i];
+	struct ow_interval_results_input input = {.only_a = a,
+	                                          .only_b = b,
+	                                          .only_as = as,
+	                                          .only_bs = bs,
+	                                          .delay_ns = ten,
+	                                          .delays = 4,
+	                                          .packet = packet,
+	                                          .is_matched = matched,
+	                                          .packets = 4 + as,
+	                                          .flow = &flow,
+	                                          .flows = 1};
+	input.result = (struct ow_interval_result){.from = "a",
+	                                           .to = "b",
+	                                           .interval = interval,
+	                                           .start_ns = interval * LENGTH,
+	                                           .length_ns = LENGTH,
+	                                           .sent = 4 + as,
+	                                           .received = 4 + bs,
+	                                           .matched = 4};
+	assert_int_equal(ow_interval_results_step(history->settle, &input), 0);
+}
+
+/* A flow of which packets are missing at b, and others are extra there: the network may have changed them. */
+static void test_changed(void **state)
+{
+	(void)state;
+	const struct ow_sighting a[] = {{1, 500, 1}, {2, 600, 1}, {3, 700, 1}};
+	const struct ow_sighting b[] = {{8, 610, 1}, {9, 710, 1}}, early = {7, 5, 1};
+	struct history history;
+	history_open(&history, 1, 10);
+	assert_int_equal(ow_interval_results_share(history.settle, LENGTH, NULL), 0);
+	/* Extra, sent before the first interval: nothing says that those that are missing arrived. */
+	step_flow(&history, 0, a, 1, &early, 1);
+	step_flow(&history, 1, a, 3, b, 2);
+	step_flow(&history, 2, a, 3, NULL, 0);
+	step_flow(&history, 3, NULL, 0, NULL, 0);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
+	const struct ow_interval_result *r = history.final;
+	assert_true(r[0].status == OW_RESULT_MEASURED && r[0].lost == 1 && r[0].extra == 1);
+	assert_true(r[1].status == OW_RESULT_PARTIAL && r[1].lost == 0 && r[1].pending == 3 && r[1].extra == 2);
+	assert_int_equal(ow_cause_of(r[1].cause), OW_CAUSE_PACKETS_CHANGED);
+	assert_true(r[1].loss_ratio.value == 0 && close_to(r[1].coverage, 4 / 7.));
+	assert_true(r[2].status == OW_RESULT_MEASURED && r[2].lost == 3);
 	history_done(&history);
 }
 
@@ -459,10 +518,11 @@ static void clocks_widen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clocks_widen),  cmocka_unit_test(test_example), cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_long_gap), cmocka_unit_test(test_drops),   cmocka_unit_test(test_finish),
-		cmocka_unit_test(test_quiet),    cmocka_unit_test(test_early),   cmocka_unit_test(test_sampled),
-		cmocka_unit_test(test_shift),    cmocka_unit_test(test_create),  cmocka_unit_test(test_too_many),
+		cmocka_unit_test(clocks_widen),  cmocka_unit_test(test_example),  cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_long_gap), cmocka_unit_test(test_drops),
+		cmocka_unit_test(test_finish),   cmocka_unit_test(test_quiet),    cmocka_unit_test(test_early),
+		cmocka_unit_test(test_sampled),  cmocka_unit_test(test_shift),    cmocka_unit_test(test_create),
+		cmocka_unit_test(test_too_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,7 +221,6 @@ class Changed(Case):
                 if r["status"] == "measured":
                     self.assertEqual(r["lost"], 0, brief([r]))
 
-    @unittest.expectedFailure
     def test_some_fragments(self):
         """The same, and half of the packets of each flow are small: they pass whole."""
         n = self.network(mtu=1000)
@@ -231,7 +230,6 @@ class Changed(Case):
                 if r["status"] == "measured":
                     self.assertEqual(r["lost"], 0, brief([r]))
 
-    @unittest.expectedFailure
     def test_ip_id_rewritten(self):
         n = self.network()
         n.nft("m", DROP.format(where="numgen inc mod 40 0"))
