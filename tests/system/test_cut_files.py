@@ -34,7 +34,7 @@ class Cut(points.Case):
 
     def live(self, interval, wait):
         done = command.oneway("live", "--from", self.a, "--to", self.b, "--forward", "src net 10.0.0.0/9", "--speed", 0, "--json",
-                              "--interval", interval, "--wait", wait)
+                              "--interval", interval, "--wait", wait, "--scope", "all")
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         for line in lines:
