@@ -11,6 +11,8 @@ unsigned ow_table_fit(struct ow_table *table, unsigned width)
 		unsigned i = 0;
 		while (i < table->count && table->column[i].rank != rank)
 			i++;
+		if (i < table->count && table->hidden >> i & 1)
+			continue;
 		if (i == table->count || used + 1 + table->column[i].width > width)
 			break;
 		used += 1 + table->column[i].width;

@@ -23,7 +23,8 @@ struct ow_table {
 	const struct ow_table_column *column;
 	unsigned count;
 	bool colour;
-	unsigned shown; /* a bit for each column; set by ow_table_fit */
+	unsigned shown;  /* a bit for each column; set by ow_table_fit */
+	unsigned hidden; /* columns that are not needed: they do not count */
 };
 
 /* Shows the columns that fit into `width`: by rank until one does not fit. Returns the width they take. */

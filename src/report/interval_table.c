@@ -29,11 +29,11 @@
 /* Bytes of one line: four for each column, and escapes. */
 #define LINE_BYTES (4 * SCREEN_MAX + 200)
 
-enum { PACKETS, BITS, LOSS, MEAN, P99, COLUMNS };
+enum { PACKETS, BITS, UNSHARED, LOSS, MEAN, P99, COLUMNS };
 
 static const struct ow_table_column columns[COLUMNS] = {
 	[PACKETS] = {"packets", 10, 3}, [BITS] = {"traffic", 10, 4}, [LOSS] = {"loss", 7, 0},
-	[MEAN] = {"mean", 9, 1},        [P99] = {"p99", 9, 2},
+	[MEAN] = {"mean", 9, 1},        [P99] = {"p99", 9, 2},       [UNSHARED] = {"unshared", 8, 5},
 };
 
 struct lane {
@@ -48,7 +48,8 @@ struct ow_render_table {
 	bool utf8, colour;
 	struct lane *lane;
 	size_t lanes, room;
-	size_t next; /* index where the lane of the next result probably is */
+	size_t next;   /* index where the lane of the next result probably is */
+	bool unshared; /* a lane had unshared packets */
 	char event[EVENTS][OW_RENDER_EVENT];
 	size_t events; /* of all times; the newest is at (events - 1) % EVENTS */
 	/* The columns of the lines on the screen. */
@@ -135,6 +136,7 @@ int ow_render_table_add(struct ow_render_table *table, const struct ow_interval_
 	if (r->final && r->status != OW_RESULT_UNKNOWN) {
 		lane->settled = *r;
 		lane->is_settled = true;
+		table->unshared |= r->unshared_sent > 0;
 	}
 	return 0;
 }
@@ -209,7 +211,7 @@ static struct layout layout_of(const struct ow_render_table *table, unsigned wid
 	struct layout layout = {.lane = LANE_MIN};
 	/* The mark behind the lane and a space take two columns. */
 	unsigned rest = width > LANE_MIN + 2 ? width - LANE_MIN - 2 : 0;
-	struct ow_table numbers = {.column = columns, .count = COLUMNS};
+	struct ow_table numbers = {.column = columns, .count = COLUMNS, .hidden = table->unshared ? 0 : 1u << UNSHARED};
 	rest -= ow_table_fit(&numbers, rest);
 	layout.shown = numbers.shown;
 	/* A readable name has priority over the sparkline, a long one does not. */
@@ -268,6 +270,8 @@ static void put_status(struct line *line, const struct ow_interval_result *r, un
 		snprintf(text, sizeof text, "no result: %s", r->cause);
 	else if (r->status == OW_RESULT_PARTIAL)
 		snprintf(text, sizeof text, "partial: %s", r->cause);
+	else if (r->lost_whole_flows)
+		snprintf(text, sizeof text, "whole flows lost");
 	else
 		snprintf(text, sizeof text, r->exact ? "exact" : "measured");
 	ow_format_clean(text, ascii, clean, sizeof clean);
@@ -304,6 +308,18 @@ static uint64_t all_sent(const struct ow_interval_result *r)
 	return r->total_sent > r->sent ? r->total_sent : r->sent;
 }
 
+/* As a share of all packets sent. */
+static void put_unshared(struct line *line, const struct layout *layout, uint64_t unshared, uint64_t sent)
+{
+	char text[OW_FORMAT] = "-";
+	double all = (double)unshared + (double)sent;
+	if (!(layout->shown & 1u << UNSHARED))
+		return;
+	if (all > 0)
+		ow_format_percent((double)unshared / all, text);
+	put_cell(line, UNSHARED, text);
+}
+
 static void put_loss(struct line *line, const struct layout *layout, uint64_t lost, uint64_t sent, bool colour)
 {
 	char text[OW_FORMAT] = "-";
@@ -328,6 +344,7 @@ static void put_numbers(struct line *line, const struct ow_render_table *table, 
 {
 	const struct ow_interval_result *r = &lane->newest;
 	put_rates(line, layout, (double)all_sent(r) / seconds_of(r), 8 * (double)r->bytes / seconds_of(r));
+	put_unshared(line, layout, lane->settled.unshared_sent, lane->settled.sent);
 	put_loss(line, layout, lane->settled.lost, lane->is_settled ? lane->settled.sent : 0, table->colour);
 	put_delay(line, layout, MEAN, &r->mean_ns);
 	put_delay(line, layout, P99, &r->quantile_ns[OW_Q99]);
@@ -364,14 +381,14 @@ static void put_lane(struct line *line, const struct ow_render_table *table, con
 	if (layout->spark)
 		put_spark(line, lane, layout, table->utf8);
 	if (layout->status && known)
-		put_status(line, r, layout->status + 1, !table->utf8);
+		put_status(line, lane->settled.lost_whole_flows ? &lane->settled : r, layout->status + 1, !table->utf8);
 }
 
 /* The total of the lanes that have a result; marked if some have none. */
 static void put_total(struct line *line, const struct ow_render_table *table, const struct layout *layout)
 {
 	double packets = 0, bits = 0;
-	uint64_t sent = 0, lost = 0;
+	uint64_t sent = 0, lost = 0, unshared = 0;
 	size_t known = 0;
 	for (size_t i = 0; i < table->lanes; i++) {
 		const struct lane *lane = &table->lane[i];
@@ -382,11 +399,13 @@ static void put_total(struct line *line, const struct ow_render_table *table, co
 		bits += 8 * (double)lane->newest.bytes / seconds_of(&lane->newest);
 		sent += lane->is_settled ? lane->settled.sent : 0;
 		lost += lane->is_settled ? lane->settled.lost : 0;
+		unshared += lane->is_settled ? lane->settled.unshared_sent : 0;
 	}
 	put_bytes(line, table->colour ? "\033[1m" : "");
 	put_padded(line, "total", layout->lane);
 	put_text(line, known == 0 ? " ?" : known < table->lanes ? " !" : "  ");
 	put_rates(line, layout, known ? packets : NAN, known ? bits : NAN);
+	put_unshared(line, layout, unshared, sent);
 	put_loss(line, layout, lost, sent, false);
 	put_bytes(line, table->colour ? "\033[0m" : "");
 }

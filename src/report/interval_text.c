@@ -30,13 +30,25 @@
 /* Printed behind the lane's name, if there is room. */
 #define PROBES " probes"
 
-enum { SENT, LOST, LOSS, LATE, PENDING, MEAN, BOUND, P50, P99, MAX, COLUMNS };
+enum { SENT, UNSHARED, ABSENT, LOST, WHOLE, LOSS, LATE, PENDING, MEAN, BOUND, P50, P99, MAX, COLUMNS };
 
 static const struct ow_table_column columns[COLUMNS] = {
-	[SENT] = {"sent", 9, 2},       [LOST] = {"lost", 7, 4}, [LOSS] = {"loss", 8, 0},   [LATE] = {"late", 6, 5},
-	[PENDING] = {"pending", 7, 9}, [MEAN] = {"mean", 9, 1}, [BOUND] = {"+-95%", 9, 8}, [P50] = {"p50", 9, 6},
-	[P99] = {"p99", 9, 3},         [MAX] = {"max", 9, 7},
+	[SENT] = {"sent", 9, 2},     [LOST] = {"lost", 7, 5},        [LOSS] = {"loss", 8, 0},
+	[LATE] = {"late", 6, 7},     [PENDING] = {"pending", 7, 12}, [MEAN] = {"mean", 9, 1},
+	[BOUND] = {"+-95%", 9, 11},  [P50] = {"p50", 9, 9},          [P99] = {"p99", 9, 4},
+	[MAX] = {"max", 9, 10},      [WHOLE] = {"whole", 7, 3},      [UNSHARED] = {"unshared", 9, 6},
+	[ABSENT] = {"absent", 7, 8},
 };
+/* Shown once one of them is not 0. */
+#define SCOPE_COLUMNS (1u << UNSHARED | 1u << ABSENT | 1u << WHOLE)
+
+static unsigned scope_columns(const struct ow_interval_result *r)
+{
+	if (r->status == OW_RESULT_UNKNOWN)
+		return 0;
+	return (r->unshared_sent ? 1u << UNSHARED : 0) | (r->absent ? 1u << ABSENT : 0) |
+	       (r->lost_whole_flows ? 1u << WHOLE : 0);
+}
 
 /* How the columns of a line are divided. */
 struct layout {
@@ -44,13 +56,15 @@ struct layout {
 	size_t cause; /* columns for the cause of an interval without numbers */
 };
 
-/* longest: columns that the longest lane needs. Loss and mean have priority over the lane, the other numbers do not. */
-static struct layout layout_of(unsigned width, unsigned longest)
+/* longest: columns that the longest lane needs. Loss and mean have priority over the lane, the other numbers do not.
+ * hidden: columns that are not needed. */
+static struct layout layout_of(unsigned width, unsigned longest, unsigned hidden)
 {
-	struct layout layout = {.time = 12, .lane = LANE_FILE, .shown = (1u << COLUMNS) - 1, .cause = OW_RESULT_CAUSE};
+	struct layout layout = {
+		.time = 12, .lane = LANE_FILE, .shown = ((1u << COLUMNS) - 1) & ~hidden, .cause = OW_RESULT_CAUSE};
 	if (!width)
 		return layout;
-	struct ow_table table = {.column = columns, .count = COLUMNS};
+	struct ow_table table = {.column = columns, .count = COLUMNS, .hidden = hidden};
 	layout.time = width < WIDTH_MS ? 8 : 12;
 	unsigned fixed = layout.time + 1,
 		 least = width < WIDTH_MS     ? LANE_MIN
@@ -170,6 +184,9 @@ static void cells_of(const struct ow_interval_result *r, ow_table_cells cell)
 	count_cell(r->sent, SENT, cell[SENT]);
 	lost_cell(r, cell[LOST]);
 	loss_cell(r, cell[LOSS]);
+	count_cell(r->unshared_sent, UNSHARED, cell[UNSHARED]);
+	count_cell(r->absent, ABSENT, cell[ABSENT]);
+	count_cell(r->lost_whole_flows, WHOLE, cell[WHOLE]);
 	count_cell(r->late, LATE, cell[LATE]);
 	count_cell(r->pending, PENDING, cell[PENDING]);
 	duration_cell(&r->mean_ns, cell[MEAN]);
@@ -182,7 +199,7 @@ static void cells_of(const struct ow_interval_result *r, ow_table_cells cell)
 
 static struct ow_table table_of(const struct ow_render_text *text, const struct layout *layout)
 {
-	return (struct ow_table){text->out, columns, COLUMNS, text->colour, layout->shown};
+	return (struct ow_table){text->out, columns, COLUMNS, text->colour, .shown = layout->shown};
 }
 
 static void put_heading(const struct ow_render_text *text, const struct ow_interval_result *r,
@@ -244,9 +261,10 @@ void ow_render_text(struct ow_render_text *text, const struct ow_interval_result
 	unsigned wanted = (unsigned)ow_render_lane(r, OW_RENDER_LANE, false, lane);
 	if (wanted > text->lane)
 		text->lane = wanted;
-	struct layout layout = layout_of(text->width, text->lane);
-	/* A longer lane needs a new heading. */
-	if (text->width && text->shown != layout.shown && text->lines)
+	text->scope |= scope_columns(r);
+	struct layout layout = layout_of(text->width, text->lane, SCOPE_COLUMNS & ~text->scope);
+	/* A longer lane or another column needs a new heading. */
+	if (text->shown != layout.shown && text->lines)
 		text->lines = 0;
 	text->shown = layout.shown;
 	if (text->local && strncmp(ow_format_local(r->start_ns, "%Y-%m-%d", day), text->day, sizeof text->day) != 0) {

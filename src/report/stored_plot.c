@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stored results as a plot with gnuplot. Each lane has its own panels: the mean of each bin and, as a band, the range
- * up to the p99 of its intervals; below it the loss; below that the status. A bin is drawn from the start of its first
+ * up to the p99 of its intervals; below it the loss, that of whole flows in a lighter colour; below that the status. A bin is drawn from the start of its first
  * interval to the end of its last one, so that intervals of any length are at their place. Times without stored results
  * are empty.
  */
@@ -33,6 +33,7 @@
 #define DELAY_COLOUR    "08519c"
 #define BAND_COLOUR     "c1d3e6"
 #define LOSS_COLOUR     "a63603"
+#define WHOLE_COLOUR    "9e9ac8"
 #define MEASURED_COLOUR "74c476"
 #define PARTIAL_COLOUR  "fd8d3c"
 #define UNKNOWN_COLOUR  "cb181d"
@@ -92,7 +93,16 @@ static double local_s(const struct picture *p, int64_t ns)
 	return (double)ns / 1e9 + (double)p->shift_s;
 }
 
-/* Columns: middle, begin, end of the bin, mean, highest p99, loss (%), share of measured, partial, unknown. */
+/* The part of the loss that is of whole flows. */
+static double whole_loss(const struct ow_stored_sum *sum)
+{
+	struct ow_interval_result n = {.length_ns = 0};
+	ow_stored_sum_counts(sum, &n);
+	return n.lost ? ow_stored_sum_loss(sum) * (double)n.lost_whole_flows / (double)n.lost : 0;
+}
+
+/* Columns: middle, begin, end of the bin, mean, highest p99, loss (%), share of measured, partial, unknown,
+ * and the loss of whole flows (%). */
 static void put_data(struct picture *p, unsigned k)
 {
 	int64_t end = INT64_MIN;
@@ -116,12 +126,32 @@ static void put_data(struct picture *p, unsigned k)
 		                      100 * ow_stored_sum_loss(sum),
 		                      (double)sum->measured / all,
 		                      (double)sum->partial / all,
-		                      (double)sum->unknown / all};
+		                      (double)sum->unknown / all,
+		                      100 * whole_loss(sum)};
 		ow_chart_numbers(&p->chart, row, sizeof row / sizeof *row);
 		if (!numbers)
 			fputc('\n', p->chart.script);
 	}
 	ow_chart_data_end(&p->chart);
+}
+
+/* Packets that are in none of the curves. */
+static void add_unshared(const struct picture *p, unsigned k, char name[OW_RENDER_LANE])
+{
+	double sent = 0, unshared = 0;
+	for (size_t i = 0; i < p->sums->count; i++) {
+		struct ow_interval_result n = {.length_ns = 0};
+		if (p->sums->sum[i].lane != p->lane[k])
+			continue;
+		ow_stored_sum_counts(&p->sums->sum[i], &n);
+		sent += (double)n.sent;
+		unshared += (double)n.unshared_sent;
+	}
+	char share[OW_FORMAT];
+	size_t used = strlen(name);
+	if (unshared > 0)
+		snprintf(name + used, OW_RENDER_LANE - used, "   (%s of the packets sent do not pass it: unshared)",
+		         ow_format_percent(unshared / (sent + unshared), share));
 }
 
 static void name_of(const struct picture *p, unsigned k, char name[OW_RENDER_LANE])
@@ -131,6 +161,7 @@ static void name_of(const struct picture *p, unsigned k, char name[OW_RENDER_LAN
 	struct ow_interval_result names = {0};
 	ow_stored_name(lane, &names);
 	ow_render_lane(&names, NAME, false, name);
+	add_unshared(p, k, name);
 }
 
 /* Pixels from the top, in gnuplot's coordinates. */
@@ -177,8 +208,8 @@ static void put_key(struct picture *p, unsigned k, int top)
 static void put_legend(struct picture *p)
 {
 	static const char *const entry[][2] = {
-		{"mean to p99", BAND_COLOUR}, {"loss", LOSS_COLOUR},       {"measured", MEASURED_COLOUR},
-		{"partial", PARTIAL_COLOUR},  {"unknown", UNKNOWN_COLOUR},
+		{"mean to p99", BAND_COLOUR},  {"loss", LOSS_COLOUR},       {"of whole flows", WHOLE_COLOUR},
+		{"measured", MEASURED_COLOUR}, {"partial", PARTIAL_COLOUR}, {"unknown", UNKNOWN_COLOUR},
 	};
 	ow_chart_series(&p->chart, "lane", 0, "1:(NaN)", "lines lw 2.5", DELAY_COLOUR, "mean");
 	for (size_t i = 0; i < sizeof entry / sizeof *entry; i++)
@@ -236,6 +267,7 @@ static void put_loss(struct picture *p, unsigned k, int top)
 	most = fmax(most, 0.1);
 	fprintf(p->chart.script, "set yrange [0:%g]; set ytics nomirror 0,%g\n", 1.05 * most, step_of(most));
 	ow_chart_series(&p->chart, "lane", k, "1:6:2:3:(0):6", "boxxyerror", LOSS_COLOUR, NULL);
+	ow_chart_series(&p->chart, "lane", k, "1:10:2:3:(0):10", "boxxyerror", WHOLE_COLOUR, NULL);
 	ow_chart_plot(&p->chart);
 }
 

@@ -153,13 +153,26 @@ static void put_blocks(const struct ow_stored_show *show, const struct ow_stored
 
 /* -- table -------------------------------------------------------------------------------------------------------- */
 
-enum { AVAILABLE, SENT, LOST, LOSS, MEAN, STDDEV, P99_LOW, P99_HIGH, COLUMNS };
+enum { AVAILABLE, SENT, UNSHARED, LOST, WHOLE, LOSS, MEAN, STDDEV, P99_LOW, P99_HIGH, COLUMNS };
 
 static const struct ow_table_column columns[COLUMNS] = {
-	[AVAILABLE] = {"avail", 6, 3},  [SENT] = {"sent", 9, 4},       [LOST] = {"lost", 7, 5},
-	[LOSS] = {"loss", 6, 0},        [MEAN] = {"mean", 9, 1},       [STDDEV] = {"stddev", 9, 6},
-	[P99_LOW] = {"p99 from", 9, 7}, [P99_HIGH] = {"p99 to", 9, 2},
+	[AVAILABLE] = {"avail", 6, 3},   [SENT] = {"sent", 9, 5},       [LOST] = {"lost", 7, 6},
+	[LOSS] = {"loss", 6, 0},         [MEAN] = {"mean", 9, 1},       [STDDEV] = {"stddev", 9, 8},
+	[P99_LOW] = {"p99 from", 9, 9},  [P99_HIGH] = {"p99 to", 9, 2}, [WHOLE] = {"whole", 7, 4},
+	[UNSHARED] = {"unshared", 9, 7},
 };
+
+/* The columns about scope in which all is 0. */
+static unsigned hidden_columns(const struct ow_stored_sums *sums)
+{
+	unsigned hidden = 1u << UNSHARED | 1u << WHOLE;
+	for (size_t i = 0; i < sums->count; i++) {
+		struct ow_interval_result n = {.length_ns = 0};
+		ow_stored_sum_counts(&sums->sum[i], &n);
+		hidden &= ~((n.unshared_sent ? 1u << UNSHARED : 0) | (n.lost_whole_flows ? 1u << WHOLE : 0));
+	}
+	return hidden;
+}
 
 static void cells_of(const struct ow_stored_sum *sum, ow_table_cells cell)
 {
@@ -172,6 +185,10 @@ static void cells_of(const struct ow_stored_sum *sum, ow_table_cells cell)
 	snprintf(cell[AVAILABLE], OW_TABLE_CELL, "%s", isfinite(share) ? ow_format_percent(share, text) : "-");
 	snprintf(cell[SENT], OW_TABLE_CELL, "%s", ow_format_short(n.sent, (int)columns[SENT].width, text));
 	snprintf(cell[LOST], OW_TABLE_CELL, "%s", ow_format_short(n.lost, (int)columns[LOST].width, text));
+	snprintf(cell[UNSHARED], OW_TABLE_CELL, "%s",
+	         ow_format_short(n.unshared_sent, (int)columns[UNSHARED].width, text));
+	snprintf(cell[WHOLE], OW_TABLE_CELL, "%s",
+	         ow_format_short(n.lost_whole_flows, (int)columns[WHOLE].width, text));
 	snprintf(cell[LOSS], OW_TABLE_CELL, "%s", isfinite(loss) ? ow_format_percent(loss, text) : "-");
 	for (int i = 0; i < 4; i++)
 		ow_duration_cell(delays[i], cell[MEAN + i]);
@@ -182,7 +199,7 @@ static void put_table(const struct ow_stored_show *show, const struct ow_stored 
 {
 	const char *format = group == OW_STORED_DAY ? "%Y-%m-%d" : "%Y-%m-%d %H:%M";
 	unsigned time = group == OW_STORED_DAY ? 10 : 16;
-	struct ow_table table = {show->out, columns, COLUMNS, .colour = show->colour};
+	struct ow_table table = {show->out, columns, COLUMNS, .colour = show->colour, .hidden = hidden_columns(sums)};
 	unsigned wide = ow_table_fit_name(&table, show->width ? show->width : WIDTH_FILE, time + 1, LANE_MIN, LANE_MAX);
 	wide = show->width ? wide : LANE_FILE;
 	char text[OW_RENDER_LANE], when[OW_FORMAT];

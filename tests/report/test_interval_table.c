@@ -112,6 +112,44 @@ static void add(struct setup *s, unsigned lanes, int64_t interval, bool final)
 	}
 }
 
+/* The newest events are below the table, as many as there is room for; unshared packets have a column. */
+static void shows_events(void **state)
+{
+	(void)state;
+	struct setup *s = begin(100);
+	struct ow_flow_event event = {.class_name = "all",
+	                              .to = "paris",
+	                              .scope = {.kind = OW_SCOPE_STOPPED, .version = 4, .bits = 8, .network = {10}}};
+	add(s, 3, 0, true);
+	draw(s, 100, 24);
+	assert_null(strstr(s->terminal.line[0], "unshared"));
+	for (uint32_t i = 1; i <= 5; i++) {
+		event.scope.flows = i;
+		ow_render_table_event(s->table, &event);
+	}
+	struct ow_interval_result r = sample_live(1);
+	snprintf(r.class_name, sizeof r.class_name, "class-0");
+	r.unshared_sent = 300000;
+	assert_int_equal(ow_render_table_add(s->table, &r), 0);
+	draw(s, 100, 24);
+	assert_non_null(strstr(s->terminal.line[0], "unshared"));
+	assert_non_null(strstr(s->terminal.line[1], "75.0%"));
+	assert_int_equal(s->terminal.all, 5 + 3);
+	assert_non_null(strstr(s->terminal.line[5], "* since 00:00:00 3 flows of 10.0.0.0/8 no longer pass paris"));
+	assert_non_null(strstr(s->terminal.line[7], "5 flows"));
+	end(s);
+	for (unsigned height = 2; height < 12; height++) {
+		for (unsigned width = 1; width < 120; width += 7) {
+			s = begin(width);
+			add(s, 2, 0, true);
+			ow_render_table_event(s->table, &event);
+			draw(s, width, height);
+			draw(s, width, height);
+			end(s);
+		}
+	}
+}
+
 static void stays_in_place(void **state)
 {
 	(void)state;
@@ -242,8 +280,9 @@ static void new_session(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stays_in_place), cmocka_unit_test(survives_resizing), cmocka_unit_test(many_lanes),
-		cmocka_unit_test(ascii_only),     cmocka_unit_test(unknown_lane),      cmocka_unit_test(new_session),
+		cmocka_unit_test(shows_events), cmocka_unit_test(stays_in_place), cmocka_unit_test(survives_resizing),
+		cmocka_unit_test(many_lanes),   cmocka_unit_test(ascii_only),     cmocka_unit_test(unknown_lane),
+		cmocka_unit_test(new_session),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,53 @@ static void narrow_and_wide(void **state)
 	free(text);
 }
 
+/* Columns about scope are there once they are needed, with a heading of their own. */
+static void scope_columns(void **state)
+{
+	(void)state;
+	struct ow_interval_result list[] = {sample_live(0), sample_live(1), sample_live(2)};
+	list[1].unshared_sent = 4321;
+	list[1].absent = 21;
+	list[1].lost_whole_flows = 250;
+	char *text = lines(0, false, list, 3);
+	assert_non_null(strstr(text, "unshared  absent    lost   whole "));
+	assert_non_null(strstr(text, "100,000     4,321      21     260     250   0.260%"));
+	assert_non_null(strstr(text, "100,000         0       0     260       0   0.260%"));
+	assert_non_null(strstr(text, "100,000     260   0.260%"));
+	free(text);
+	/* On a usual terminal the loss of whole flows has room, because it explains the loss. */
+	text = lines(80, false, list, 2);
+	assert_non_null(strstr(text, "100,000     250   0.260%"));
+	free(text);
+	for (unsigned width = 28; width <= 200; width++) {
+		text = lines(width, false, list, 3);
+		for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+			assert_true(strcspn(line, "\n") <= width);
+		free(text);
+	}
+}
+
+static void event_lines(void **state)
+{
+	(void)state;
+	struct ow_flow_event event = {
+		.class_name = "voice",
+		.to = "paris",
+		.start_ns = INT64_C(1700000000250000000),
+		.scope = {.kind = OW_SCOPE_STOPPED, .flows = 17, .version = 4, .bits = 16, .network = {10, 1}}};
+	char *text;
+	size_t length;
+	struct ow_render_text to = {.out = open_memstream(&text, &length)};
+	ow_render_event(&to, &event);
+	to.width = 40;
+	ow_render_event(&to, &event);
+	fclose(to.out);
+	assert_string_equal(text, "  * voice: since 22:13:20 17 flows of 10.1.0.0/16 no longer pass paris\n"
+	                          "  * voice: since 22:13:20 17 flows of\n"
+	                          "    10.1.0.0/16 no longer pass paris\n");
+	free(text);
+}
+
 /* No line is wider than the terminal, and lines of numbers are all equally wide. */
 static void fits_everywhere(void **state)
 {
@@ -267,6 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(narrow_and_wide),  cmocka_unit_test(fits_everywhere),
+		cmocka_unit_test(scope_columns),    cmocka_unit_test(event_lines),
 		cmocka_unit_test(without_terminal), cmocka_unit_test(heading_again),
 		cmocka_unit_test(colour_only_adds), cmocka_unit_test(terminal_obeys_nothing),
 		cmocka_unit_test(lane_names),       cmocka_unit_test(summary_of_a_run),
