@@ -152,18 +152,31 @@ static bool in_flight_at_start(const struct ow_interval_results *settle, const s
 	return arrived_ns <= settle->reach_ns;
 }
 
+/* The share of the past in the sums below, an interval later. */
+#define CHANGED_KEEP .95
+
+/* A duplicate that arrives in another interval than its original is not known as one: where there are duplicates, extra
+ * packets may be that. */
+static bool are_duplicates(struct ow_interval_results *settle, uint64_t duplicated, uint64_t others)
+{
+	settle->duplicated = CHANGED_KEEP * settle->duplicated + (double)duplicated;
+	settle->others = CHANGED_KEEP * settle->others + (double)others;
+	return settle->others <= 2 * settle->duplicated;
+}
+
 /*
  * A network that changes packets (fragments, another IP id) has lost none: they are missing at one point, and others of
  * the same flows are extra at the other. If there are few extra packets for the missing ones, these alone are in doubt;
  * if many, all: one packet may have become several, or several one.
  */
-void ow_interval_results_explain_changed(const struct ow_interval_results *settle,
+void ow_interval_results_explain_changed(struct ow_interval_results *settle,
                                          const struct ow_interval_results_open *open, struct ow_interval_result *result)
 {
 	struct ow_interval_result *r = result;
 	char text[OW_RESULT_CAUSE];
 	uint64_t others = r->extra - r->duplicated + (r->matched + r->late ? 0 : open->strange);
-	if (!settle->scope || open->unknown || !r->lost || !others || in_flight_at_start(settle, open))
+	if (!settle->scope || open->unknown || in_flight_at_start(settle, open) ||
+	    are_duplicates(settle, r->duplicated, others) || !r->lost || !others)
 		return;
 	uint64_t doubtful = others < r->lost / 8 ? others : r->lost;
 	r->lost -= doubtful;

@@ -57,6 +57,7 @@ struct ow_interval_results {
 	int64_t noted;              /* the newest interval whose flows it knows */
 	int64_t shared_ns;          /* end of the last final interval that had shared packets; INT64_MIN = none had */
 	uint64_t unshared;          /* packets sent since then */
+	double duplicated, others; /* extra packets of the last intervals that are duplicates, and those that are not */
 	struct ow_interval_results_open *open; /* ring of horizon + 1, by number */
 	uint64_t first, next;                  /* numbers as in late_packets: from 1, without gaps */
 	bool started;
@@ -132,7 +133,7 @@ void ow_interval_results_note_late(struct ow_interval_results *settle, const str
 /* Reports what happened to flows. newest: the interval that was added, NULL at the end. */
 void ow_interval_results_tell_events(struct ow_interval_results *settle, const struct ow_interval_result *newest);
 /* A final result of which nothing is shared, and has not been for a while, is unknown. */
-void ow_interval_results_explain_changed(const struct ow_interval_results *settle,
+void ow_interval_results_explain_changed(struct ow_interval_results *settle,
                                          const struct ow_interval_results_open *open,
                                          struct ow_interval_result *result);
 void ow_interval_results_explain_unshared(struct ow_interval_results *settle, struct ow_interval_result *result);
