@@ -7,8 +7,8 @@
 /*
  * The memory budget. A lane keeps the interval packets that wait for the peer: those of OW_RETAIN_NS and of the
  * difference of the two clocks, whatever their size, and more as long as they fit into the lane's part of the budget. A
- * packet takes OW_SIGHTING_BYTES while its interval is open and compared: 16 bytes for id and time, 16 to tell copies
- * apart, and 8 for the synopsis.
+ * packet takes OW_SIGHTING_BYTES while its interval is open and compared: 24 bytes for id, time and
+ * flow, 16 to tell copies apart, 8 for the synopsis, and 8 for its share of the flows.
  */
 #define OW_RETAIN_NS INT64_C(5000000000)
 /* Threads that did not run for this long still find open interval packets for what the ring has kept. */
@@ -17,7 +17,7 @@
 #define OW_PATIENCE_NS     INT64_C(20000000000)
 #define OW_RETAIN_MIN      4
 #define OW_RETAIN_MAX      256
-#define OW_SIGHTING_BYTES  40
+#define OW_SIGHTING_BYTES  56
 #define OW_SIGHTINGS_LEAST 1024 /* fewer packets in an interval are not enough to measure */
 
 struct ow_retention {

@@ -2,6 +2,8 @@
 #ifndef OW_ESTIMATE_REASON_H
 #define OW_ESTIMATE_REASON_H
 
+#include <stdint.h>
+
 /*
  * Why a value cannot be estimated: a code with one text. The texts are in JSON, in the store and in messages between
  * points, so a text that has been released must stay here, or among the former ones, to be readable.
@@ -85,5 +87,9 @@ enum ow_reason {
 const char *ow_reason_text(enum ow_reason reason);
 /* The code of a text; `otherwise` if this version does not know it. */
 enum ow_reason ow_reason_of(const char *text, enum ow_reason otherwise);
+/* Four bytes that stand for the text in messages: its 32-bit FNV-1a hash; 0 for OW_NO_REASON. No two texts have the
+ * same. */
+uint32_t ow_reason_hash(enum ow_reason reason);
+enum ow_reason ow_reason_of_hash(uint32_t hash, enum ow_reason otherwise);
 
 #endif

@@ -203,11 +203,10 @@ _Static_assert(OW_RESULT_MEASURED == 0 && OW_RESULT_PARTIAL == 1 && OW_RESULT_UN
 /* A reason that this version does not know cannot be shown. */
 static void code_reason(struct ow_coder *c, const char *field, enum ow_reason *reason)
 {
-	char text[OW_MESSAGE_TEXT];
-	snprintf(text, sizeof text, "%s", ow_reason_text(*reason));
-	ow_coder_text(c, field, text, sizeof text, true);
+	uint32_t hash = ow_reason_hash(*reason);
+	ow_coder_u32(c, field, &hash, 0, UINT32_MAX);
 	if (c->does == OW_CODER_READS && !c->failed)
-		*reason = ow_reason_of(text, OW_REASON_PEER_COULD_NOT_TELL);
+		*reason = ow_reason_of_hash(hash, OW_REASON_PEER_COULD_NOT_TELL);
 }
 
 static void code_value(struct ow_coder *c, const char *field, struct ow_value *v)

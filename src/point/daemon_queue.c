@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Data that waits for peers that do not read. It needs memory in addition to that of the lanes: not more than half of
- * the budget for long. After an outage the packets of all waiting intervals are sent at once, 16 of the 40 bytes that a
+ * the budget for long. After an outage the packets of all waiting intervals are sent at once, 24 of the 56 bytes that a
  * packet has in the budget: this much may wait, however slow the connection is. More has to be read within UNREAD_NS.
  */
 #include "point/daemon_queue.h"

@@ -21,7 +21,11 @@ static void texts_come_back(void **state)
 		const char *text = ow_reason_text((enum ow_reason)i);
 		assert_in_range(strlen(text), 1, TEXT_MAX - 1);
 		assert_int_equal(ow_reason_of(text, OW_NO_REASON), i);
+		assert_int_equal(ow_reason_of_hash(ow_reason_hash((enum ow_reason)i), OW_NO_REASON), i);
 	}
+	assert_int_equal(ow_reason_hash(OW_NO_REASON), 0);
+	assert_int_equal(ow_reason_of_hash(0, OW_REASON_OTHER), OW_NO_REASON);
+	assert_int_equal(ow_reason_of_hash(1, OW_REASON_OTHER), OW_REASON_OTHER);
 	assert_int_equal(ow_reason_of("no packets were sent", OW_NO_REASON), OW_REASON_NO_PACKET_SENT);
 	assert_int_equal(ow_reason_of("", OW_REASON_OTHER), OW_REASON_OTHER);
 	assert_int_equal(ow_reason_of("no such reason", OW_NO_REASON), OW_NO_REASON);

@@ -138,7 +138,7 @@ static size_t field_bytes(const struct ow_field *field, const struct ow_interval
 	if (field->type != OW_FIELD_VALUE)
 		return 8;
 	if (value->status == OW_VALUE_NONE)
-		return 3 + strlen(ow_reason_text(value->reason));
+		return 5;
 	return value->status == OW_VALUE_EXACT ? 9 : 25;
 }
 

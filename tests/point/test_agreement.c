@@ -234,7 +234,7 @@ static void says_what_memory_is_needed(void **state)
 		size_t used = (size_t)snprintf(text, sizeof text,
 		                               "point: paris\npsk: p\nlisten: ':8620'\nmemory: %s\n"
 		                               "interfaces: [{name: lo}]\nsegments:\n",
-		                               enough ? "900MiB" : "256MiB");
+		                               enough ? "1200MiB" : "256MiB");
 		for (int i = 0; i < 200; i++)
 			used += (size_t)snprintf(text + used, sizeof text - used,
 			                         "  - {name: s%d, peer: p%d, interval: 100ms}\n", i, i);
@@ -245,7 +245,7 @@ static void says_what_memory_is_needed(void **state)
 		else
 			assert_string_equal(
 				err.text, "t.yaml: memory: 256 MiB, but 400 lanes (each class in two directions) need "
-					  "at least 828.1 MiB; with longer intervals they need less");
+					  "at least 1159 MiB; with longer intervals they need less");
 	}
 }
 
