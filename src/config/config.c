@@ -109,6 +109,12 @@ const struct ow_key ow_class_keys[] = {
          .type = OW_KEY_FILTER,
          .offset = CLASS(filter),
          .meaning = "The packets that match this filter belong to the class."},
+	{.name = "exact",
+         .type = OW_KEY_BOOL,
+         .offset = CLASS(exact),
+         .bit = OW_STATED_EXACT,
+         .meaning = "Whether the points exchange the times of all packets of the class; without it, as the segment "
+                    "says. Not for recordings of flows."},
 	{0},
 };
 
@@ -117,7 +123,7 @@ static int read_class(struct ow_key_reader *r, struct ow_yaml *entry, void *fiel
 	struct ow_config_class *class = field;
 	class->line = entry->line;
 	ow_keys_enter(r, "class", entry, "name");
-	return ow_keys_read(r, entry, ow_class_keys, class, NULL);
+	return ow_keys_read(r, entry, ow_class_keys, class, &class->stated);
 }
 
 static int read_class_list(struct ow_key_reader *r, struct ow_yaml *node, struct ow_config_class **classes,
@@ -238,6 +244,14 @@ const struct ow_key ow_segment_keys[] = {
          .fallback = "false",
          .bit = OW_STATED_INNER,
          .meaning = "Whether the points compare the packets inside of tunnels."},
+	{.name = "exact",
+         .type = OW_KEY_BOOL,
+         .offset = SEGMENT(exact),
+         .fallback = "false",
+         .bit = OW_STATED_EXACT,
+         .meaning = "Whether the points exchange the times of all packets. Then minimum, maximum, quantiles and "
+                    "reordering are exact, for some 3 bytes a packet ([point.md](point.md#exact)). Needs method "
+                    "`fold`. A class may say otherwise."},
 	{.name = "clock",
          .type = OW_KEY_CHOICE,
          .choices = clocks,
@@ -254,7 +268,8 @@ const struct ow_key ow_segment_keys[] = {
          .offset = offsetof(struct segment_target, segment),
          .bit = OW_STATED_CLASSES,
          .fallback = "one, `all`",
-         .meaning = "A list of classes, each with `name` and `filter`. A class without `filter` has all IP packets "
+         .meaning = "A list of classes, each with `name` and `filter`, and possibly `exact`. A class without `filter` "
+                    "has all IP packets "
                     "except those of the TCP connection between the two points "
                     "([point.md](point.md#the-points-own-session)). Every class is measured on its own, in both "
                     "directions. A packet may belong to several classes."},
@@ -324,7 +339,12 @@ static int read_segment(struct ow_key_reader *r, struct ow_yaml *entry, void *fi
 static int read_flow_classes(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
 	struct ow_config_flows *flows = field;
-	return read_class_list(r, node, &flows->classes, &flows->class_count);
+	int code = read_class_list(r, node, &flows->classes, &flows->class_count);
+	for (unsigned i = 0; code == 0 && i < flows->class_count; i++) {
+		if (flows->classes[i].stated & OW_STATED_EXACT)
+			code = ow_key_fail(r, node, "exact is for classes of segments");
+	}
+	return code;
 }
 
 static int read_form(struct ow_key_reader *r, struct ow_yaml *node, void *field)

@@ -32,6 +32,8 @@ struct ow_config_interface {
 
 struct ow_config_class {
 	const char *name, *filter; /* filter NULL = all IP packets */
+	bool exact;                /* the times of all packets are exchanged */
+	unsigned stated;           /* OW_STATED_EXACT: whether it says so itself; else the segment does */
 	unsigned line;
 };
 
@@ -44,7 +46,8 @@ enum ow_stated {
 	OW_STATED_INNER = 16,
 	OW_STATED_CLASSES = 32,
 	OW_STATED_SCOPE = 64,
-	OW_STATED_ALL = 127,
+	OW_STATED_EXACT = 128,
+	OW_STATED_ALL = 255,
 };
 
 /* Which packets a lane compares. */
@@ -70,11 +73,18 @@ struct ow_config_segment {
 	enum ow_level level;
 	enum ow_scope_of scope;
 	bool inner;
+	bool exact; /* unless a class says otherwise: ow_config_exact */
 	enum ow_clock_mode clock;
 	struct ow_config_class *classes;
 	unsigned class_count;
 	unsigned line;
 };
+
+/* Whether the points exchange the times of all packets of the class. */
+static inline bool ow_config_exact(const struct ow_config_segment *segment, const struct ow_config_class *class)
+{
+	return class->stated & OW_STATED_EXACT ? class->exact : segment->exact;
+}
 
 struct ow_config {
 	char *path; /* of the file */

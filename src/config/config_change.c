@@ -21,7 +21,9 @@ static bool same_classes(const struct ow_config_segment *a, const struct ow_conf
 	if (a->class_count != b->class_count)
 		return false;
 	for (unsigned i = 0; i < a->class_count; i++) {
-		if (!same(a->classes[i].name, b->classes[i].name) || !same(a->classes[i].filter, b->classes[i].filter))
+		if (!same(a->classes[i].name, b->classes[i].name) ||
+		    !same(a->classes[i].filter, b->classes[i].filter) ||
+		    ow_config_exact(a, &a->classes[i]) != ow_config_exact(b, &b->classes[i]))
 			return false;
 	}
 	return true;
@@ -33,7 +35,7 @@ bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_c
 	       a->interfaces == b->interfaces && a->facing == b->facing && same(a->to_peer, b->to_peer) &&
 	       a->stated == b->stated && a->interval_ns == b->interval_ns && a->wait_ns == b->wait_ns &&
 	       a->method == b->method && a->level == b->level && a->scope == b->scope && a->inner == b->inner &&
-	       a->clock == b->clock && same_classes(a, b);
+	       a->exact == b->exact && a->clock == b->clock && same_classes(a, b);
 }
 
 static int check_interfaces(const struct ow_config *now, const struct ow_config *next, struct ow_error *err)

@@ -109,6 +109,17 @@ static int check_wait(const struct ow_config *c, const struct ow_config_segment 
 	return 0;
 }
 
+static int check_exact(const struct ow_config *c, const struct ow_config_segment *s, struct ow_error *err)
+{
+	bool exact = s->exact;
+	for (unsigned i = 0; i < s->class_count; i++)
+		exact |= s->classes[i].exact;
+	if (exact && s->method == OW_METHOD_RDA)
+		return ow_error_set(err, EINVAL, "%s:%u: segment '%s': exact needs method fold", c->path, s->line,
+		                    s->name);
+	return 0;
+}
+
 static int check_segment(const struct ow_config *c, unsigned n, struct ow_error *err)
 {
 	const struct ow_config_segment *s = &c->segments[n];
@@ -123,6 +134,8 @@ static int check_segment(const struct ow_config *c, unsigned n, struct ow_error 
 		                    "%s:%u: segment '%s' has no 'connect', and this point does not 'listen' either",
 		                    c->path, s->line, s->name);
 	int r = check_wait(c, s, err);
+	if (r == 0)
+		r = check_exact(c, s, err);
 	return r < 0 ? r : check_classes(c, s, err);
 }
 

@@ -107,7 +107,7 @@ uint64_t ow_reconciled_few(const struct ow_reconciled_options *options)
 void ow_reconciled_plan(size_t count, const struct ow_reconciled_options *options, struct ow_reconciled_plan *ret_plan)
 {
 	struct ow_reconciled_plan plan = {.complete = true, .buckets = options->buckets, .sample = options->sample};
-	if (count <= ow_reconciled_few(options)) {
+	if (count <= (options->all ? OW_RECONCILED_ALL : ow_reconciled_few(options))) {
 		plan.buckets = 0;
 		plan.sample = (uint32_t)count;
 	} else if (plan.buckets > count / PER_BUCKET) {
@@ -121,9 +121,10 @@ int ow_reconciled_take(const struct ow_sighting *sightings, size_t count, uint64
 {
 	struct ow_reconciled_part part = {.buckets = plan->buckets};
 	struct places places = make_places(seed, plan);
+	/* The size of a sample that is sent as a synopsis is part of it. */
+	uint32_t sample = plan->complete && plan->sample > count ? (uint32_t)count : plan->sample;
 	part.bucket = calloc((size_t)plan->buckets + 1, sizeof *part.bucket);
-	int r = part.bucket ? make_sample(sightings, count, plan->sample ? plan->sample : 1, seed, &part.sample)
-	                    : -ENOMEM;
+	int r = part.bucket ? make_sample(sightings, count, sample ? sample : 1, seed, &part.sample) : -ENOMEM;
 	if (r == 0) {
 		fill(&places, sightings, count, &part);
 		r = plan->complete ? keep_times(&part) : 0;
@@ -133,6 +134,22 @@ int ow_reconciled_take(const struct ow_sighting *sightings, size_t count, uint64
 	else
 		*ret_part = part;
 	return r;
+}
+
+int ow_reconciled_order(const struct ow_sighting *sightings, size_t count, uint64_t seed, uint32_t *ret_place)
+{
+	struct ow_synopsis *ranks = NULL;
+	uint32_t entries = 0;
+	int r = ow_bottomk_create(count ? (uint32_t)count : 1, seed, &ranks);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++)
+		ow_bottomk_ops.add(ranks, &(struct ow_sighting){sightings[i].id, (int64_t)i, 0}, 1);
+	const struct ow_bottomk_entry *entry = ow_bottomk_entries(ranks, &entries);
+	for (uint32_t i = 0; i < entries; i++)
+		ret_place[i] = (uint32_t)entry[i].time_ns;
+	ow_synopsis_free(ranks);
+	return 0;
 }
 
 void ow_reconciled_part_done(struct ow_reconciled_part *part)

@@ -20,10 +20,12 @@
 struct ow_reconciled_options {
 	uint32_t buckets; /* standard deviation: relative error 0.71 / sqrt(buckets) */
 	uint32_t sample;  /* packets whose delays give the quantiles */
+	bool all;         /* the times of all packets are sent, however many there are, up to OW_RECONCILED_ALL */
 };
 
 #define OW_RECONCILED_BUCKETS 1024
 #define OW_RECONCILED_SAMPLE  1000
+#define OW_RECONCILED_ALL     (1u << 21)
 
 /* What the points agree on before each makes its part. */
 struct ow_reconciled_plan {
@@ -54,6 +56,8 @@ struct ow_reconciled_part {
 /* Makes the part of a point. 0 or -ENOMEM. */
 int ow_reconciled_take(const struct ow_sighting *sightings, size_t count, uint64_t seed,
                        const struct ow_reconciled_plan *plan, struct ow_reconciled_part *ret_part);
+/* The places of the packets in the order of sample_ns, if that has all. 0 or -ENOMEM. */
+int ow_reconciled_order(const struct ow_sighting *sightings, size_t count, uint64_t seed, uint32_t *ret_place);
 void ow_reconciled_part_done(struct ow_reconciled_part *part);
 /* Bytes of the encoded part, without headers. */
 uint64_t ow_reconciled_bytes(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *part);

@@ -79,6 +79,13 @@ static void range_of(const struct ow_comparison *c, int64_t *ret_first_ns, int64
 	*ret_end_ns = c->x->options.length_ns + c->theirs.end_shift_ns;
 }
 
+struct ow_delay_window ow_comparison_window(const struct ow_comparison *c)
+{
+	int64_t first_ns, end_ns;
+	range_of(c, &first_ns, &end_ns);
+	return ow_delay_window_of(first_ns - c->x->options.length_ns, end_ns);
+}
+
 /* Both times of a packet are within the interval: sums that contradict this are forged. */
 static bool made_up(const struct ow_comparison *c, const struct ow_value *mean_ns)
 {
@@ -115,7 +122,11 @@ static int by_time(const void *a, const void *b)
 void ow_comparison_measured(struct ow_comparison *c, const struct ow_estimate *estimate)
 {
 	struct ow_outcome *o = &c->outcome;
-	if (o->only_bs)
+	size_t sorted = 1;
+	while (sorted < o->only_bs && o->only_b[sorted - 1].time_ns <= o->only_b[sorted].time_ns)
+		sorted++;
+	/* Packets of one time keep the order that they have. */
+	if (sorted < o->only_bs)
 		qsort(o->only_b, o->only_bs, sizeof *o->only_b, by_time);
 	begin_result(c, estimate);
 	o->result.status = OW_RESULT_MEASURED;
@@ -218,4 +229,5 @@ void ow_comparison_done(struct ow_comparison *c)
 	free(c->outcome.only_a);
 	free(c->outcome.only_b);
 	free(c->outcome.delay.ns);
+	free(c->outcome.newest_ns);
 }

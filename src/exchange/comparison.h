@@ -2,6 +2,7 @@
 #ifndef OW_EXCHANGE_COMPARISON_H
 #define OW_EXCHANGE_COMPARISON_H
 
+#include "estimate/forecast.h"
 #include "estimate/reconciled.h"
 #include "exchange/exchange_private.h"
 #include "reconcile/scope_keys.h"
@@ -24,6 +25,9 @@ struct ow_outcome {
 	struct ow_sighting *only_a, *only_b; /* by the names of the method */
 	size_t only_as, only_bs;
 	struct ow_reconciled_delay delay;
+	/* As in struct ow_interval_results_input; NULL if the order of arrival is not known. */
+	int64_t *newest_ns;
+	int64_t newest_at_end_ns;
 	struct ow_clock_sample *sample; /* delays with times, as many as the clocks need */
 	size_t samples;
 	struct ow_clock_floor floor;
@@ -37,6 +41,7 @@ struct ow_comparison {
 	struct ow_slot slot;
 	struct ow_exchange *x;
 	const struct ow_missing *missing; /* of all intervals (exchange_identical.h) */
+	struct ow_forecast *forecast;     /* from all intervals before */
 	enum ow_stage stage;
 	bool pushed;                       /* the other point's counts have arrived: */
 	struct ow_message_synopsis theirs; /* without the synopsis itself, */
@@ -71,6 +76,8 @@ void ow_comparison_unknown(struct ow_comparison *c, const char *cause);
 uint64_t ow_comparison_base(const struct ow_comparison *c, uint64_t id);
 /* Whether such times can be within the interval. */
 bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns, uint32_t count);
+/* The delays that packets of the interval can have. */
+struct ow_delay_window ow_comparison_window(const struct ow_comparison *c);
 /* Asks for what the clocks do to the delays, and takes it off the numbers; times stay as they are. */
 void ow_comparison_correct(struct ow_comparison *c);
 /* Samples that the clocks need of an interval. */

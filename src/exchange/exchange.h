@@ -37,6 +37,7 @@ struct ow_exchange_options {
 	size_t synopses_max;      /* bytes of the other point's synopses that are kept; 0 = no limit */
 	int64_t shift_max_ns; /* the receiver shifts its intervals by the usual delay, at most this; 0 = it does not */
 	bool shared;          /* only packets of flows that pass both points can be lost */
+	bool exact;           /* the times of all common packets are exchanged */
 	bool link_filter;     /* the filter of the class names the link layer, which the points may see differently */
 };
 

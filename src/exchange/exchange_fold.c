@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comparison by fold: the steps of estimate/fold_steps.h, as the messages arrive. */
 #include "base/clock.h"
+#include "estimate/arrivals.h"
 #include "estimate/fold_steps.h"
+#include "estimate/low_bits.h"
 #include "exchange/exchange_identical.h"
 #include "exchange/method.h"
 #include "reconcile/key_list.h"
@@ -19,6 +21,12 @@ struct comparison {
 	struct ow_synopsis *pushed;
 	struct ow_fold_steps steps;
 	struct ow_reconciled_plan plan;
+	struct ow_delay_window window; /* in which delays are expected: */
+	unsigned low, bits;            /* the bits of the times that were asked for last, */
+	uint64_t *part;                /* the low bits of the sampled times that arrived before */
+	struct ow_arrival *arrival;    /* of the common packets, in order, if this is known, */
+	uint64_t *place;               /* and the places of the others among them */
+	bool ordered;
 	bool clean; /* clean buckets were requested, because the packets could not be identified */
 };
 
@@ -163,6 +171,8 @@ static int say_names(struct comparison *f)
 	if (s->lefts) {
 		m.names.buckets = f->plan.buckets;
 		m.names.sample = f->plan.sample;
+		m.names.low = (uint8_t)f->low;
+		m.names.bits = (uint8_t)f->bits;
 	}
 	int r = encode_names(s->wanted, s->wanteds, &wanted, &m.names.wanted_size);
 	if (r == 0)
@@ -204,7 +214,8 @@ static int turn(struct ow_comparison *c)
 {
 	struct comparison *f = fold_of(c);
 	struct ow_fold_steps *s = &f->steps;
-	struct ow_reconciled_options options = {c->x->options.buckets, c->x->options.sample};
+	const struct ow_exchange_options *o = &c->x->options;
+	struct ow_reconciled_options options = {o->buckets, o->sample, o->exact};
 	if (!ow_fold_steps_complete(s) || s->diff.doubled)
 		return say_clean(f);
 	int r = erase(f);
@@ -215,6 +226,9 @@ static int turn(struct ow_comparison *c)
 	    s->otherss > OW_KEY_LIST_MAX)
 		return say_clean(f);
 	ow_reconciled_plan(s->lefts, &options, &f->plan);
+	f->window = ow_forecast_window(c->forecast, ow_comparison_window(c));
+	f->low = 0;
+	f->bits = f->window.bits;
 	/* No packet in common, so nothing to ask for. */
 	if (!s->lefts && !s->wanteds && !s->otherss)
 		return compare_complete(f, &(struct ow_message_times){0});
@@ -272,6 +286,57 @@ static int take_synopsis(struct ow_comparison *c, const struct ow_message_synops
 
 /* -- numbers ------------------------------------------------------------------------------------------------------ */
 
+struct placed {
+	uint64_t place;
+	struct ow_sighting packet;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+	return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Puts the packets that only the other point has into the order of arrival. Returns whether it is one. */
+static bool sort_only_b(struct comparison *f, const struct ow_message_times *times)
+{
+	struct ow_outcome *o = &f->c.outcome;
+	struct placed *placed = malloc((o->only_bs + 1) * sizeof *placed);
+	uint64_t all = o->only_bs + f->steps.lefts;
+	f->place = malloc((o->only_bs + 1) * sizeof *f->place);
+	bool good = placed && f->place;
+	for (size_t i = 0; good && i < o->only_bs; i++)
+		placed[i] = (struct placed){(uint64_t)times->place[i], o->only_b[i]};
+	if (good && o->only_bs)
+		qsort(placed, o->only_bs, sizeof *placed, by_place);
+	for (size_t i = 0; good && i < o->only_bs; i++) {
+		good = placed[i].place < all && (!i || (placed[i - 1].place < placed[i].place &&
+		                                        placed[i - 1].packet.time_ns <= placed[i].packet.time_ns));
+		f->place[i] = placed[i].place;
+	}
+	for (size_t i = 0; good && i < o->only_bs; i++)
+		o->only_b[i] = placed[i].packet;
+	free(placed);
+	return good;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ow_sighting *x = a, *y = b;
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* The same without packets in common. Returns whether all times are different. */
+static bool sort_by_time(struct ow_outcome *o)
+{
+	size_t i = 1;
+	if (o->only_bs)
+		qsort(o->only_b, o->only_bs, sizeof *o->only_b, by_time);
+	while (i < o->only_bs && o->only_b[i - 1].time_ns < o->only_b[i].time_ns)
+		i++;
+	return i >= o->only_bs;
+}
+
 /* The packets at one point only. A packet of the other point comes with its base key if it is a copy. */
 static int list_differences(struct comparison *f, const struct ow_message_times *times)
 {
@@ -289,7 +354,56 @@ static int list_differences(struct comparison *f, const struct ow_message_times 
 		o->only_b[times->copy[i].index].id = times->copy[i].base;
 	o->only_as = s->onlys;
 	o->only_bs = s->wanteds;
+	if (f->arrival)
+		f->ordered = sort_only_b(f, times);
+	else
+		f->ordered = !s->lefts && sort_by_time(o);
 	return 0;
+}
+
+/* Whole times of the bits that have arrived; mine: this point's times of the same packets. -EAGAIN: some delay is not
+ * within the window; -EPROTO. */
+static int whole_times(const struct comparison *f, const uint64_t *part, uint64_t check, const int64_t *mine,
+                       int64_t *time_ns, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		time_ns[i] = ow_low_bits_restore(part[i], f->low + f->bits, mine[i] + f->window.least_ns);
+	if (ow_low_bits_check(time_ns, count) != check)
+		return -EAGAIN;
+	return ow_comparison_within(&f->c, time_ns, count) ? 0 : -EPROTO;
+}
+
+/* The times of the sample. -EAGAIN: the bits are kept, and others are needed. */
+static int restore_times(struct comparison *f, const struct ow_message_times *times, const int64_t *mine,
+                         int64_t *time_ns)
+{
+	uint64_t *part = calloc(times->samples + (size_t)1, sizeof *part);
+	if (!part)
+		return -ENOMEM;
+	if (f->part)
+		memcpy(part, f->part, times->samples * sizeof *part);
+	ow_low_bits_unpack(times->sample, times->samples, f->low, f->bits, part);
+	int r = whole_times(f, part, times->sample_check, mine, time_ns, times->samples);
+	if (r == -EAGAIN) {
+		free(f->part);
+		f->part = part;
+	} else {
+		free(part);
+	}
+	return r;
+}
+
+/* Not all delays are where they were expected: asks for the other bits of the times. */
+static int say_more_bits(struct comparison *f)
+{
+	struct ow_delay_window any = ow_comparison_window(&f->c);
+	unsigned known = f->low + f->bits;
+	if (known >= any.bits)
+		return say_clean(f);
+	f->window = any;
+	f->low = known;
+	f->bits = any.bits - known;
+	return say_names(f);
 }
 
 /* The other point's part as it was received. If the plan is complete, there are only sums of times. */
@@ -307,8 +421,6 @@ static int part_of(const struct ow_message_times *times, struct ow_reconciled_pa
 	for (uint32_t i = 0; i < times->buckets; i++)
 		part.bucket[i] = (struct ow_reconciled_bucket){times->bucket[i].time, times->bucket[i].digest,
 		                                               times->bucket[i].packets};
-	if (times->samples)
-		memcpy(part.sample_ns, times->sample_ns, times->samples * sizeof *part.sample_ns);
 	*ret_part = part;
 	return 0;
 }
@@ -337,7 +449,50 @@ static void keep_samples(struct ow_comparison *c, const struct ow_reconciled_par
 		                                                theirs->sample_ns[i] - mine->sample_ns[i]};
 }
 
-/* -EBADMSG: the packets are not the same. */
+/* The order in which the packets arrived, if all their times are known. Without memory for it, it is not known. */
+static void find_order(struct comparison *f, const struct ow_message_times *times, const int64_t *theirs)
+{
+	const struct ow_fold_steps *s = &f->steps;
+	uint32_t *place = malloc((s->lefts + 1) * sizeof *place);
+	struct ow_arrival *arrival = malloc((s->lefts + 1) * sizeof *arrival);
+	bool known = place && arrival && ow_reconciled_order(s->left, s->lefts, f->c.x->options.seed, place) == 0;
+	for (uint32_t i = 0; known && i < s->lefts; i++)
+		arrival[i] = (struct ow_arrival){theirs[i], place[i], i};
+	if (known) {
+		ow_arrivals_sort(arrival, s->lefts);
+		known = ow_arrivals_check(arrival, s->lefts) == times->order_check;
+	}
+	free(place);
+	free(f->arrival);
+	f->arrival = known ? arrival : NULL;
+	if (!known)
+		free(arrival);
+}
+
+/* Counts reordered packets, among those that were sent and received in this interval, and remembers what had been sent
+ * when others arrived. */
+static void count_reordered(struct comparison *f)
+{
+	const struct ow_fold_steps *s = &f->steps;
+	struct ow_outcome *o = &f->c.outcome;
+	struct ow_arrivals_newest newest = {.sent_ns = INT64_MIN};
+	size_t k = 0;
+	o->newest_ns = malloc((o->only_bs + 1) * sizeof *o->newest_ns);
+	if (!o->newest_ns)
+		return;
+	for (size_t i = 0; i < s->lefts; i++) {
+		const struct ow_arrival *a = &f->arrival[i];
+		for (; k < o->only_bs && f->place[k] == i + k; k++)
+			o->newest_ns[k] = newest.sent_ns;
+		ow_arrivals_next(&newest, s->left[a->place].time_ns, a->place);
+	}
+	for (; k < o->only_bs; k++)
+		o->newest_ns[k] = newest.sent_ns;
+	o->newest_at_end_ns = newest.sent_ns;
+	o->result.reordered = newest.reordered;
+}
+
+/* -EBADMSG: the packets are not the same. -EAGAIN, -EPROTO: as restore_times. */
 static int compute(struct comparison *f, const struct ow_message_times *times, struct ow_estimate *estimate)
 {
 	const struct ow_fold_steps *s = &f->steps;
@@ -349,10 +504,16 @@ static int compute(struct comparison *f, const struct ow_message_times *times, s
 	if (r == 0)
 		r = part_of(times, &theirs);
 	if (r == 0)
+		r = restore_times(f, times, mine.sample_ns, theirs.sample_ns);
+	if (r == 0)
 		r = ow_reconciled_compare(&f->plan, &mine, &theirs, s->lefts + s->ambiguous, estimate,
 		                          &f->c.outcome.delay);
-	if (r == 0)
+	if (r == 0) {
 		keep_samples(&f->c, &mine, &theirs);
+		ow_forecast_learn(f->c.forecast, f->c.outcome.delay.ns, f->c.outcome.delay.count, f->low > 0);
+	}
+	if (r == 0 && !f->plan.buckets)
+		find_order(f, times, theirs.sample_ns);
 	ow_reconciled_part_done(&mine);
 	ow_reconciled_part_done(&theirs);
 	return r;
@@ -364,6 +525,8 @@ static int compare_complete(struct comparison *f, const struct ow_message_times 
 	int64_t begin = ow_clock_steady_ns();
 	struct ow_estimate estimate;
 	int r = compute(f, times, &estimate);
+	if (r == -EAGAIN)
+		return say_more_bits(f);
 	if (r == -EBADMSG)
 		return say_clean(f);
 	if (r == 0)
@@ -376,6 +539,8 @@ static int compare_complete(struct comparison *f, const struct ow_message_times 
 	result->ambiguous = s->ambiguous;
 	result->duplicated = s->duplicated;
 	result->exact = !f->plan.buckets && !s->ambiguous;
+	if (!s->ambiguous && f->ordered)
+		count_reordered(f);
 	describe(f, result->synopsis);
 	return 0;
 }
@@ -442,22 +607,28 @@ static int take_times(struct ow_comparison *c, const struct ow_message_times *ti
 	/* The other point does not have packets that its fold contained, or kept other packets than this point. */
 	if (times->unknown || times->kept != s->lefts)
 		return say_clean(f);
+	if (s->lefts && times->low != f->low)
+		return 0; /* the answer to an earlier request */
 	uint64_t samples = s->lefts < f->plan.sample ? s->lefts : f->plan.sample;
-	if (times->times != s->wanteds || times->buckets != f->plan.buckets || times->samples != samples)
+	if (times->times != s->wanteds || times->buckets != f->plan.buckets || times->samples != samples ||
+	    (s->lefts && times->bits != f->bits))
 		return ow_error_set(err, EPROTO,
 		                    "message TIMES: %u times, %u sums and %u samples instead of %zu, %u and %llu",
 		                    times->times, times->buckets, times->samples, s->wanteds, f->plan.buckets,
 		                    (unsigned long long)samples);
-	if (!ow_comparison_within(c, times->time_ns, times->times) ||
-	    !ow_comparison_within(c, times->sample_ns, times->samples))
-		return ow_error_set(err, EPROTO, "message TIMES: times outside of the interval");
-	return compare_complete(f, times);
+	int r = -EPROTO;
+	if (ow_comparison_within(c, times->time_ns, times->times))
+		r = compare_complete(f, times);
+	return r == -EPROTO ? ow_error_set(err, EPROTO, "message TIMES: times outside of the interval") : r;
 }
 
 static void done(struct ow_comparison *c)
 {
 	ow_synopsis_free(fold_of(c)->pushed);
 	ow_fold_steps_done(&fold_of(c)->steps);
+	free(fold_of(c)->part);
+	free(fold_of(c)->arrival);
+	free(fold_of(c)->place);
 }
 
 const struct ow_method_ops ow_fold_method = {

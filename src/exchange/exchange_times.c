@@ -2,6 +2,8 @@
 /* The receiver's answer to NAMES: the times of the named packets, and sums and a sample of the others. */
 #include "exchange/exchange_private.h"
 #include "exchange/exchange_scope.h"
+#include "estimate/arrivals.h"
+#include "estimate/low_bits.h"
 #include "estimate/reconciled.h"
 #include "reconcile/key_list.h"
 #include "reconcile/keyset.h"
@@ -28,6 +30,8 @@ struct found {
 	struct ow_sighting *kept;
 	size_t kepts;
 	uint32_t *flow;  /* of the wanted packets */
+	int64_t *place;  /* of the wanted packets: in the page; then in the order of arrival, without omitted ones */
+	uint32_t *at;    /* of the kept packets: in the page */
 	uint8_t *shared; /* a bit for each of them: packets of its flow are kept */
 	bool twice;      /* two packets of one name */
 };
@@ -115,6 +119,7 @@ static void take_named(const struct lists *lists, const struct ow_interval_packe
 	found->there[place] = true;
 	found->time_ns[place] = stamp->time_ns;
 	found->flow[place] = stamp->flow;
+	found->place[place] = stamp - page->stamp;
 	const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, stamp->id) : NULL;
 	if (copy && found->copies < lists->wanteds)
 		found->copy[found->copies++] = (struct ow_message_copy){(uint32_t)place, name_of(lists, copy->base_id)};
@@ -133,6 +138,8 @@ static void found_done(struct found *found)
 	free(found->copy);
 	free(found->kept);
 	free(found->flow);
+	free(found->place);
+	free(found->at);
 	free(found->shared);
 }
 
@@ -173,18 +180,91 @@ static int part(const struct lists *lists, const struct ow_interval_packets *pag
 	found->there = calloc(lists->wanteds + 1, sizeof *found->there);
 	found->copy = calloc(lists->wanteds + 1, sizeof *found->copy);
 	found->flow = calloc(lists->wanteds + 1, sizeof *found->flow);
+	found->place = calloc(lists->wanteds + 1, sizeof *found->place);
+	found->at = malloc((page->count + 1) * sizeof *found->at);
 	found->kept = malloc((page->count + 1) * sizeof *found->kept);
-	if (!found->time_ns || !found->there || !found->copy || !found->flow || !found->kept)
+	if (!found->time_ns || !found->there || !found->copy || !found->flow || !found->place || !found->at ||
+	    !found->kept)
 		return -ENOMEM;
 	for (size_t i = 0; i < page->count; i++) {
 		uint64_t name = name_of(lists, page->stamp[i].id);
-		if (ow_keyset_has(&lists->set, name))
+		if (ow_keyset_has(&lists->set, name)) {
 			take_named(lists, page, &page->stamp[i], name, found);
-		else
+		} else {
+			found->at[found->kepts] = (uint32_t)i;
 			found->kept[found->kepts++] = page->stamp[i];
+		}
 	}
 	if (found->copies)
 		qsort(found->copy, found->copies, sizeof *found->copy, by_index);
+	return 0;
+}
+
+/* The order of arrival: kept packets are numbered by rank, wanted ones follow. */
+static int list_arrivals(const struct lists *lists, const struct found *found, uint64_t seed,
+                         struct ow_arrival **ret_arrival)
+{
+	uint32_t *kept = malloc((found->kepts + 1) * sizeof *kept), count = (uint32_t)found->kepts;
+	struct ow_arrival *arrival = malloc((found->kepts + lists->wanteds + 1) * sizeof *arrival);
+	int r = kept && arrival ? ow_reconciled_order(found->kept, found->kepts, seed, kept) : -ENOMEM;
+	for (uint32_t i = 0; r == 0 && i < count; i++)
+		arrival[i] = (struct ow_arrival){found->kept[kept[i]].time_ns, found->at[kept[i]], i};
+	for (uint32_t i = 0; r == 0 && i < lists->wanteds; i++)
+		arrival[count + i] = (struct ow_arrival){found->time_ns[i], (uint32_t)found->place[i], count + i};
+	free(kept);
+	if (r < 0)
+		free(arrival);
+	else
+		*ret_arrival = arrival;
+	return r;
+}
+
+/* Where the wanted packets are in the order of arrival, and the check of the order of the others. */
+static int put_order(struct ow_message_times *m, const struct lists *lists, struct found *found, uint64_t seed)
+{
+	struct ow_arrival *arrival;
+	size_t kept = 0, all = found->kepts + lists->wanteds;
+	int r = list_arrivals(lists, found, seed, &arrival);
+	if (r < 0)
+		return r;
+	ow_arrivals_sort(arrival, all);
+	for (size_t i = 0; i < all; i++) {
+		if (arrival[i].number < found->kepts)
+			arrival[kept++] = arrival[i];
+		else
+			found->place[arrival[i].number - found->kepts] = (int64_t)i;
+	}
+	m->place = found->place;
+	m->order_check = ow_arrivals_check(arrival, kept);
+	free(arrival);
+	return 0;
+}
+
+/* The bits of the sampled times that NAMES asks for; the caller frees *ret_bytes. */
+static int put_sample(struct ow_message_times *m, const struct ow_reconciled_part *part, uint8_t **ret_bytes)
+{
+	uint8_t *bytes = calloc(1, ow_low_bits_size(part->samples, m->bits) + 1);
+	*ret_bytes = bytes;
+	if (!bytes)
+		return -ENOMEM;
+	ow_low_bits_pack(part->sample_ns, part->samples, m->low, m->bits, bytes);
+	m->sample = bytes;
+	m->samples = part->samples;
+	m->sample_check = ow_low_bits_check(part->sample_ns, part->samples);
+	return 0;
+}
+
+/* The sample of packets that are not all the same; the caller frees *ret_bytes. */
+static int put_synopsis(struct ow_message_times *m, const struct ow_reconciled_part *part, uint8_t **ret_bytes)
+{
+	size_t size = ow_synopsis_encoded_size(part->sample);
+	uint8_t *bytes = malloc(size + 1);
+	*ret_bytes = bytes;
+	if (!bytes)
+		return -ENOMEM;
+	ow_synopsis_encode(part->sample, bytes);
+	m->synopsis = bytes;
+	m->synopsis_size = (uint32_t)size;
 	return 0;
 }
 
@@ -193,30 +273,21 @@ static int put_part(struct ow_message_times *m, const struct ow_reconciled_part 
                     struct ow_message_bucket **ret_bucket, uint8_t **ret_bytes)
 {
 	struct ow_message_bucket *bucket = malloc((part->buckets + (size_t)1) * sizeof *bucket);
-	size_t size = part->sample ? ow_synopsis_encoded_size(part->sample) : 0;
-	uint8_t *bytes = malloc(size + 1);
 	*ret_bucket = bucket;
-	*ret_bytes = bytes;
-	if (!bucket || !bytes)
+	if (!bucket)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < part->buckets; i++)
 		bucket[i] = (struct ow_message_bucket){part->bucket[i].time, part->bucket[i].digest,
 		                                       (uint32_t)part->bucket[i].packets};
-	if (part->sample)
-		ow_synopsis_encode(part->sample, bytes);
 	m->kept = part->packets;
 	m->digest = part->digest;
 	m->bucket = bucket;
 	m->buckets = part->buckets;
-	m->sample_ns = part->sample_ns;
-	m->samples = part->samples;
-	m->synopsis = bytes;
-	m->synopsis_size = (uint32_t)size;
-	return 0;
+	return part->sample ? put_synopsis(m, part, ret_bytes) : put_sample(m, part, ret_bytes);
 }
 
 static int say_times(struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_names *names,
-                     const struct lists *lists, const struct found *found)
+                     const struct lists *lists, struct found *found)
 {
 	struct ow_message m = {.type = OW_MESSAGE_TIMES, .lane = x->options.lane, .interval = slot->interval};
 	struct ow_reconciled_part part = {0};
@@ -226,6 +297,8 @@ static int say_times(struct ow_exchange *x, const struct ow_slot *slot, const st
 	m.times.sums = names->sums;
 	m.times.sample_shift = (uint8_t)slot->page->sample_shift;
 	m.times.kept = found->kepts;
+	m.times.low = names->low;
+	m.times.bits = names->bits;
 	size_t unknown = lists->set.used > found->hits ? lists->set.used - found->hits : found->twice;
 	if (unknown) {
 		m.times.unknown = (uint32_t)unknown;
@@ -245,6 +318,8 @@ static int say_times(struct ow_exchange *x, const struct ow_slot *slot, const st
 		r = ow_reconciled_take(found->kept, found->kepts, x->options.seed, &plan, &part);
 		if (r == 0)
 			r = put_part(&m.times, &part, &bucket, &bytes);
+		if (r == 0 && plan.complete && !plan.buckets)
+			r = put_order(&m.times, lists, found, x->options.seed);
 	}
 	if (r == 0)
 		r = ow_exchange_say(x, &m);

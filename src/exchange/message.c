@@ -69,7 +69,7 @@ static void code_open(struct ow_coder *c, struct ow_message_open *m)
 	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
 	ow_coder_bool(c, "TCP headers", &m->tcp_headers);
 	ow_coder_bool(c, "scope", &m->shared);
-	ow_coder_zeros(c, 1);
+	ow_coder_bool(c, "exact", &m->exact);
 	ow_coder_text(c, "segment", m->segment, sizeof m->segment, false);
 	ow_coder_text(c, "class", m->class_name, sizeof m->class_name, false);
 	ow_coder_text(c, "filter", m->filter, sizeof m->filter, true);
@@ -196,9 +196,9 @@ void ow_message_done(struct ow_message *message)
 		return;
 	struct ow_message_times *t = &message->times;
 	free((void *)t->time_ns);
+	free((void *)t->place);
 	free((void *)t->copy);
 	free((void *)t->bucket);
-	free((void *)t->sample_ns);
 	memset(t, 0, sizeof *t);
 }
 

@@ -55,6 +55,7 @@ enum ow_message_type {
 #define OW_MESSAGE_HORIZON_MAX  1024
 #define OW_MESSAGE_BUCKETS_MAX  65536u
 #define OW_MESSAGE_SAMPLE_MAX   (1u << 20)
+#define OW_MESSAGE_TIMES_MAX    (1u << 21) /* packets whose times are all sent */
 #define OW_MESSAGE_CELLS_MAX    ((64u << 20) / 20)
 #define OW_MESSAGE_NAMED_MAX    (1u << 21) /* packets of a NAMES or TIMES */
 /* Bytes of a list of 40-bit keys, of which there are at most 131,072: 25 bits each, and less than 2^18 more. */
@@ -88,6 +89,7 @@ struct ow_message_open {
 	bool inner;
 	bool tcp_headers; /* ids contain no payload of TCP */
 	bool shared;      /* only packets of flows that pass both points can be lost */
+	bool exact;       /* the times of all common packets are exchanged */
 	uint32_t hash_limit;
 	uint64_t identity_seed, synopsis_seed;
 	int64_t t0_ns, length_ns, wait_ns;
@@ -170,6 +172,7 @@ struct ow_message_names {
 	/* the lists contain ids, 8 bytes each, in rising order; otherwise keys (reconcile/key_list.h) */
 	bool wide;
 	uint32_t buckets;   /* 0 = all times (SUMS) */
+	uint8_t low, bits;  /* SUMS: the bits of a time of the sample (estimate/low_bits.h) */
 	uint32_t sample;    /* packets */
 	double differences; /* CLEAN: about this many packets are at one point only and unknown */
 	/* Packets to omit whose times are wanted, and further packets to omit. Point into the frame. */
@@ -195,10 +198,15 @@ struct ow_message_times {
 	uint64_t kept, digest; /* packets that were not omitted; sum of their digests */
 	/* Arrays: the encoder keeps its own; after decoding ow_message_done frees them. */
 	const int64_t *time_ns; /* of the wanted packets, in the order of their names */
+	const int64_t *place;   /* SUMS without buckets: of the wanted packets, in the order of arrival of all */
 	const struct ow_message_copy *copy;
 	const struct ow_message_bucket *bucket; /* SUMS: time only */
-	const int64_t *sample_ns;               /* SUMS: in the order of ranks, the largest first */
 	uint32_t times, copies, buckets, samples;
+	/* SUMS: bits of the times of the sample, in the order of ranks, the largest first; points into the frame. */
+	const uint8_t *sample;
+	uint8_t low, bits;       /* as in NAMES */
+	uint64_t sample_check;   /* of the whole times */
+	uint64_t order_check;    /* of the order of arrival, if these are all packets (estimate/arrivals.h) */
 	const uint8_t *synopsis; /* CLEAN: a bottomk sample; points into the frame */
 	uint32_t synopsis_size;
 	/* A bit for each of `times`: packets of its flow were not named. Points into the frame. Empty if the lane compares

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messages of an interval, field by field; docs/protocol.md describes them. */
 #include "exchange/message_lane.h"
+#include "estimate/low_bits.h"
 #include "exchange/message_scope.h"
 #include "result/fields.h"
 
@@ -63,15 +64,26 @@ void ow_code_ask(struct ow_coder *c, struct ow_message_ask *m)
 	ow_coder_u32(c, "cells", &m->cells, !again, again ? 0 : OW_MESSAGE_CELLS_MAX);
 }
 
+/* Which bits of times are sent. */
+static void code_bits(struct ow_coder *c, bool sample, uint8_t *low, uint8_t *bits)
+{
+	ow_coder_u8(c, "low bit", low, 0, sample ? OW_LOW_BITS_MAX - 1 : 0);
+	ow_coder_u8(c, "bits", bits, sample, sample ? OW_LOW_BITS_MAX : 0);
+	if (!c->failed && *low + *bits > OW_LOW_BITS_MAX)
+		ow_coder_fail(c, "bits", "are too many");
+}
+
 void ow_code_names(struct ow_coder *c, struct ow_message_names *m)
 {
 	OW_CODER_ENUM(c, "sums", m->sums, 0, OW_MESSAGE_SUMS_KINDS);
 	ow_coder_bool(c, "width", &m->wide);
-	ow_coder_zeros(c, 2);
+	code_bits(c, m->sums == OW_MESSAGE_SUMS, &m->low, &m->bits);
 	ow_coder_u32(c, "buckets", &m->buckets, m->sums == OW_MESSAGE_CLEAN,
 	             m->sums == OW_MESSAGE_NO_SUMS ? 0 : OW_MESSAGE_BUCKETS_MAX);
 	ow_coder_u32(c, "sample", &m->sample, m->sums == OW_MESSAGE_CLEAN,
-	             m->sums == OW_MESSAGE_NO_SUMS ? 0 : OW_MESSAGE_SAMPLE_MAX);
+	             m->sums == OW_MESSAGE_NO_SUMS ? 0
+	             : m->buckets                  ? OW_MESSAGE_SAMPLE_MAX
+	                                           : OW_MESSAGE_TIMES_MAX);
 	ow_coder_double(c, "differences", &m->differences);
 	if (m->differences < 0 || m->differences > (double)OW_MESSAGE_PACKETS_MAX)
 		ow_coder_fail(c, "differences", "are out of range");
@@ -159,11 +171,18 @@ static void code_buckets(struct ow_coder *c, struct ow_message_times *m)
 	}
 }
 
+static void code_sample(struct ow_coder *c, struct ow_message_times *m)
+{
+	ow_coder_bytes(c, "sample", &m->sample, ow_low_bits_size(m->samples, m->bits));
+	ow_coder_uint(c, "check of the sample", 8, &m->sample_check, 0, UINT64_MAX);
+	ow_coder_uint(c, "check of the order", 8, &m->order_check, 0, UINT64_MAX);
+}
+
 void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
 {
 	OW_CODER_ENUM(c, "sums", m->sums, 0, OW_MESSAGE_SUMS_KINDS);
 	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
-	ow_coder_zeros(c, 2);
+	code_bits(c, m->sums == OW_MESSAGE_SUMS, &m->low, &m->bits);
 	ow_coder_u32(c, "unknown names", &m->unknown, 0, 2 * OW_MESSAGE_NAMED_MAX);
 	code_packets(c, "packets kept", &m->kept);
 	ow_coder_uint(c, "digest", 8, &m->digest, 0, UINT64_MAX);
@@ -171,7 +190,7 @@ void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
 	ow_coder_u32(c, "times", &m->times, 0, m->unknown ? 0 : OW_MESSAGE_NAMED_MAX);
 	ow_coder_u32(c, "copies", &m->copies, 0, m->times);
 	ow_coder_u32(c, "buckets", &m->buckets, 0, sums || clean ? OW_MESSAGE_BUCKETS_MAX : 0);
-	ow_coder_u32(c, "sample", &m->samples, 0, sums ? OW_MESSAGE_SAMPLE_MAX + OW_MESSAGE_BUCKETS_MAX * 2 : 0);
+	ow_coder_u32(c, "sample", &m->samples, 0, sums ? OW_MESSAGE_TIMES_MAX : 0);
 	ow_coder_u32(c, "size of the synopsis", &m->synopsis_size, 0, clean ? OW_MESSAGE_SYNOPSIS_MAX : 0);
 	ow_coder_u32(c, "size of shared flows", &m->shared_size, 0, (m->times + 7) / 8);
 	if (!c->failed && m->shared_size && m->shared_size != (m->times + 7) / 8)
@@ -179,9 +198,12 @@ void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
 	if (c->failed)
 		return;
 	code_time_list(c, "times", &m->time_ns, m->times);
+	if (sums && !m->buckets)
+		code_time_list(c, "places", &m->place, m->times);
 	code_copies(c, m);
 	code_buckets(c, m);
-	code_time_list(c, "sample", &m->sample_ns, m->samples);
+	if (sums)
+		code_sample(c, m);
 	ow_coder_bytes(c, "synopsis", &m->synopsis, m->synopsis_size);
 	ow_coder_bytes(c, "shared flows", &m->shared, m->shared_size);
 }

@@ -28,6 +28,7 @@ struct ow_sender {
 	struct ow_exchange x;
 	bool met; /* a filter that names the link layer has matched packets at both points */
 	struct ow_missing missing;
+	struct ow_forecast forecast;
 	int64_t next_settled;                 /* intervals before this one have their provisional results */
 	struct ow_comparison *settling;       /* whose result is being reported */
 	int64_t cut_shift_ns;                 /* by which the receiver should shift its intervals */
@@ -152,6 +153,8 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 		.delay_ns = o->delay.ns,
 		.delays = o->delay.count,
 		.shift_ns = c->theirs.shift_ns,
+		.newest_ns = o->newest_ns,
+		.newest_at_end_ns = o->newest_at_end_ns,
 	};
 	struct ow_sighting *packets = NULL;
 	uint8_t *matched = NULL;
@@ -172,6 +175,11 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 	return r;
 }
 
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* The receiver shifts its intervals by the usual delay: later by any time, earlier by a part of an interval. */
 static void choose_shift(struct ow_sender *s, const struct ow_comparison *c)
 {
@@ -184,6 +192,10 @@ static void choose_shift(struct ow_sender *s, const struct ow_comparison *c)
 		if (earlier || shift_ns > s->x.options.shift_max_ns)
 			break;
 	}
+	/* The order of packets that arrive early is not known. */
+	int64_t least_ns = ow_forecast_window(&s->forecast, ow_comparison_window(c)).least_ns;
+	if (s->x.options.exact && shift_ns > least_ns)
+		shift_ns = later(least_ns, c->theirs.end_shift_ns - length_ns / 4);
 	shift_ns = shift_ns < s->x.options.shift_max_ns ? shift_ns : s->x.options.shift_max_ns;
 	s->cut_shift_ns = shift_ns > 0 ? shift_ns : 0;
 }
@@ -262,6 +274,7 @@ static void begin(struct ow_exchange *x, struct ow_slot *slot)
 {
 	comparison_of(slot)->x = x;
 	comparison_of(slot)->missing = &sender_of(x)->missing;
+	comparison_of(slot)->forecast = &sender_of(x)->forecast;
 }
 
 /* Intervals that this point has not recorded yet do not wait for the other point. */

@@ -17,6 +17,7 @@ void ow_agree_propose(const struct ow_config_segment *segment, const struct ow_c
 		.level = segment->level == OW_LEVEL_NAT ? OW_MESSAGE_LEVEL_NAT : OW_MESSAGE_LEVEL_IP,
 		.inner = segment->inner,
 		.shared = segment->scope == OW_SCOPE_OF_SHARED,
+		.exact = ow_config_exact(segment, class),
 		.hash_limit = UINT32_MAX,
 		.length_ns = segment->interval_ns,
 		.wait_ns = segment->wait_ns,
@@ -74,6 +75,24 @@ static int check_parameters(const struct ow_config_segment *s, const struct ow_m
 	return check_durations(s, o, why);
 }
 
+/* The class says it, or the segment for all of its classes. */
+static int check_exact(const struct ow_config_segment *s, const struct ow_message_open *o, struct ow_error *why)
+{
+	bool stated = s->stated & OW_STATED_EXACT, exact = s->exact;
+	for (unsigned i = 0; i < s->class_count; i++) {
+		const struct ow_config_class *class = &s->classes[i];
+		if (strcmp(class->name, o->class_name) == 0) {
+			stated |= (class->stated & OW_STATED_EXACT) != 0;
+			exact = ow_config_exact(s, class);
+		}
+	}
+	if (stated && exact != o->exact)
+		return differs(why, "exact", exact ? "true" : "false", o->exact ? "true" : "false");
+	if (o->exact && o->method != OW_MESSAGE_FOLD)
+		return ow_error_set(why, EINVAL, "exact needs method fold");
+	return 0;
+}
+
 /* If this point has its own classes, their filters are used. */
 static int find_filter(const struct ow_config_segment *s, const struct ow_message_open *o, const char **ret_filter,
                        struct ow_error *why)
@@ -105,6 +124,8 @@ int ow_agree_check(const struct ow_config *config, const char *peer, const struc
 	if (ow_name_check(open->class_name, why) < 0)
 		return -EINVAL;
 	int r = check_parameters(agreed.segment, open, why);
+	if (r == 0)
+		r = check_exact(agreed.segment, open, why);
 	if (r == 0)
 		r = find_filter(agreed.segment, open, &agreed.filter, why);
 	if (r == 0)

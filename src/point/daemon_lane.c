@@ -347,6 +347,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 		.shift_max_ns = lane->daemon->clock.files       ? 0
 	                        : o->wait_ns / 2 < SHIFT_MAX_NS ? o->wait_ns / 2
 	                                                        : SHIFT_MAX_NS,
+		.exact = o->exact,
 		.synopses_max = SYNOPSES_LEAST,
 		.link_filter = (lane->filter && ow_filter_names_link(lane->filter)) || ow_filter_names_link(o->filter),
 	};

@@ -36,8 +36,11 @@ static void show_segment(FILE *out, const struct ow_config *c, const struct ow_c
 	if (s->stated & (OW_STATED_IDENTITY | OW_STATED_INNER))
 		fprintf(out, "  identity %s%s\n", s->level == OW_LEVEL_NAT ? "nat" : "ip",
 		        s->inner ? ", inside tunnels" : "");
+	if ((s->stated & OW_STATED_EXACT) && !s->class_count)
+		fprintf(out, "  exact %s\n", s->exact ? "true" : "false");
 	for (unsigned i = 0; i < s->class_count; i++)
-		fprintf(out, "  class %s: %s\n", s->classes[i].name,
+		fprintf(out, "  class %s%s: %s\n", s->classes[i].name,
+		        ow_config_exact(s, &s->classes[i]) ? ", exact" : "",
 		        s->classes[i].filter ? s->classes[i].filter : "all IP packets except the points' session");
 }
 

@@ -230,7 +230,9 @@ void ow_interval_results_make_result(struct ow_interval_results *settle, const s
 	take_unshared(open, account, r);
 	r->pending = r->sent - r->matched - r->late - r->lost;
 	r->ambiguous += open->alike;
-	if (r->reordered != OW_RESULT_NOT_COUNTED)
+	if (open->unordered)
+		r->reordered = OW_RESULT_NOT_COUNTED;
+	else if (r->reordered != OW_RESULT_NOT_COUNTED)
 		r->reordered += open->reordered;
 	if (account) {
 		assert(r->late == account->late && r->pending == account->pending && r->sent == account->sent);

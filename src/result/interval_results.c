@@ -46,8 +46,12 @@ static void on_late(void *arg, const struct ow_late_packets_late *late)
 	if (settle->delays < OW_INTERVAL_RESULTS_DELAYS)
 		settle->delay_ns[settle->delays++] = late->delay_ns;
 	const struct ow_interval_results_input *in = settle->input;
-	if (late->arrived || !in->newest_ns)
+	if (late->arrived || !in->newest_ns) {
+		/* What arrived early may have overtaken packets of the interval in which it arrived. */
+		sender->unordered = true;
+		receiver->unordered |= late->arrived > 0;
 		return;
+	}
 	if (in->newest_ns[late->place] != INT64_MIN)
 		settle->newest_ns = later(settle->newest_ns, in->result.start_ns + in->newest_ns[late->place]);
 	sender->reordered += late->sent_ns < settle->newest_ns;

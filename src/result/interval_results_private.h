@@ -36,6 +36,7 @@ struct ow_interval_results_open {
 	bool coarser;       /* has a larger sample shift than the interval before */
 	uint64_t alike;     /* late packets whose delay is uncertain */
 	uint64_t reordered; /* late packets that were sent before packets that had arrived */
+	bool unordered;     /* of a late packet that is not known */
 	struct ow_scope_flow *flow;
 	uint8_t *in_scope; /* of each flow; NULL = all are */
 	size_t flows;

@@ -163,6 +163,8 @@ static const struct {
 	{TOP SEG "    method: folds\n", "method of segment 'x': 'folds' is not fold or rda"},
 	{TOP SEG "    identity: frame\n", "'frame' is not ip or nat"},
 	{TOP SEG "    inner: maybe\n", "is not true or false"},
+	{TOP SEG "    exact: true\n    method: rda\n", "segment 'x': exact needs method fold"},
+	{TOP SEG "    method: rda\n    classes: [{name: web, exact: true}]\n", "segment 'x': exact needs method fold"},
 	{TOP SEG "    facing: peer\n    to_peer: ip\n", "conf/t.yaml:9: facing of segment 'x': to_peer gives"},
 	{TOP SEG "    interfaces: [eth7]\n",
          "conf/t.yaml:9: interfaces of segment 'x': this point has no interface 'eth7'"},

@@ -107,6 +107,8 @@ static void segments_that_measure_alike(void **state)
 		"name: x, " REST ", method: rda" WEB,
 		"name: x, " REST ", identity: nat" WEB,
 		"name: x, " REST ", inner: true" WEB,
+		"name: x, " REST ", exact: true" WEB,
+		"name: x, " REST ", classes: [ {name: web, filter: tcp, exact: true} ]",
 		"name: x, " REST ", connect: 192.0.2.1:8620" WEB,
 		"name: x, peer: oslo, interfaces: [eth0], interval: 1s" WEB,
 		"name: x, peer: paris, interfaces: [eth1], interval: 1s" WEB,

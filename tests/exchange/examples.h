@@ -2,15 +2,18 @@
 #ifndef TEST_WIRE_EXAMPLES_H
 #define TEST_WIRE_EXAMPLES_H
 
+#include "estimate/arrivals.h"
+#include "estimate/low_bits.h"
 #include "exchange/message.h"
 #include <string.h>
 
 /* One message of each type with fixed contents: docs/protocol.md shows their bytes. */
 static const int64_t example_times[] = {5, -1, 1000000};
+static const int64_t example_places[] = {2};
 static const struct ow_message_copy example_copies[] = {{2, 0x123456789abc}};
 static const struct ow_message_bucket example_sums[] = {{.time = 300}, {.time = UINT64_MAX}};
 static const struct ow_message_bucket example_clean[] = {{300, 7, 2}};
-static const int64_t example_sample[] = {100, 200};
+static const uint8_t example_sample[] = {0x64, 0x80, 0x0c}; /* 100 and 200 in 12 bits each */
 
 static inline struct ow_interval_result example_result(void)
 {
@@ -56,7 +59,7 @@ static const uint8_t example_keys[] = {2, 0, 0, 0, 38, 0, 0, 0, 4, 0, 0, 0, 0x80
 static const uint8_t example_bits[] = {2};
 static const uint8_t example_changes[] = {0xfe};
 
-#define EXAMPLES 15
+#define EXAMPLES 16
 static inline struct ow_message example(unsigned number)
 {
 	struct ow_message m = {.lane = 7, .interval = 3};
@@ -91,6 +94,7 @@ static inline struct ow_message example(unsigned number)
 			.buckets = 1024,
 			.sample = 1000,
 			.tcp_headers = true,
+			.exact = true,
 		};
 		break;
 	case 2:
@@ -128,6 +132,7 @@ static inline struct ow_message example(unsigned number)
 		m.type = OW_MESSAGE_NAMES;
 		m.names = (struct ow_message_names){
 			.sums = OW_MESSAGE_SUMS,
+			.bits = 12,
 			.wide = true,
 			.buckets = 2,
 			.sample = 2,
@@ -147,7 +152,9 @@ static inline struct ow_message example(unsigned number)
 			.time_ns = example_times,
 			.copy = example_copies,
 			.bucket = example_sums,
-			.sample_ns = example_sample,
+			.sample = example_sample,
+			.bits = 12,
+			.sample_check = ow_low_bits_check((const int64_t[]){100, 200}, 2),
 			.times = 3,
 			.copies = 1,
 			.buckets = 2,
@@ -193,6 +200,22 @@ static inline struct ow_message example(unsigned number)
 		                                    .fine_size = sizeof example_key,
 		                                    .keys = example_keys,
 		                                    .keys_size = sizeof example_keys};
+		break;
+	case 15:
+		m.type = OW_MESSAGE_TIMES;
+		m.times = (struct ow_message_times){
+			.sums = OW_MESSAGE_SUMS,
+			.kept = 2,
+			.digest = 0x1122334455667788,
+			.time_ns = example_times,
+			.place = example_places,
+			.times = 1,
+			.sample = example_sample,
+			.samples = 2,
+			.bits = 12,
+			.sample_check = ow_low_bits_check((const int64_t[]){100, 200}, 2),
+			.order_check = ow_arrivals_check((const struct ow_arrival[]){{100, 0, 0}, {200, 1, 1}}, 2),
+		};
 		break;
 	default:
 		m = example(4);

@@ -72,6 +72,15 @@ static void accepts(void **state)
 	const char *all = "    interval: 100ms\n    wait: 1s\n    method: rda\n    identity: nat\n    inner: true\n";
 	assert_int_equal(answer(all, all, true, &agreed, &open, NULL), 0);
 	assert_int_equal(open.horizon, 10);
+	/* A class says it, or the segment; who says nothing accepts. */
+	const char *exact = "    classes: [{name: web, exact: true}]\n";
+	assert_int_equal(answer(exact, "", true, &agreed, &open, NULL), 0);
+	assert_true(open.exact);
+	assert_int_equal(answer(exact, "    exact: false\n    classes: [{name: web, exact: true}]\n", true, &agreed,
+	                        &open, NULL),
+	                 0);
+	assert_int_equal(answer("    exact: true\n", "    exact: true\n", true, &agreed, &open, NULL), 0);
+	assert_true(open.exact);
 	answer("", "!", true, &agreed, &open, NULL);
 }
 
@@ -87,6 +96,11 @@ static void refuses(void **state)
 		{"    method: rda\n", "    method: fold\n", "method is fold here and rda there"},
 		{"    identity: nat\n", "    identity: ip\n", "identity is ip here and nat there"},
 		{"", "    inner: true\n", "inner is true here and false there"},
+		{"", "    exact: true\n", "exact is true here and false there"},
+		{"    exact: true\n", "    exact: false\n", "exact is false here and true there"},
+		{"", "    classes: [{name: all, exact: true}]\n", "exact is true here and false there"},
+		{"    exact: true\n    classes: [{name: web, exact: false}]\n",
+	         "    exact: true\n    classes: [{name: web}]\n", "exact is true here and false there"},
 		{"", "    classes: [{name: web}]\n", "no class 'all' here"},
 		{"", "    connect: b:1\n", "both points connect"},
 	};

@@ -26,6 +26,7 @@ struct run {
 	struct world world;
 	const char *what;
 	bool verbose, protocol, trouble; /* messages get lost */
+	bool exact;
 	enum ow_method method;
 	int64_t early_ns; /* how much both clocks together admit */
 	struct ow_interval_result *final[2];
@@ -315,7 +316,8 @@ static struct ow_interval_packets *page_of(struct run *run, struct ow_interval_l
 	return page;
 }
 
-static void join_world(const struct world_options *o)
+/* keep: the final results; may be NULL. */
+static void join_into(const struct world_options *o, struct ow_interval_result *keep)
 {
 	struct run run;
 	struct ow_interval_results *settle;
@@ -353,7 +355,14 @@ static void join_world(const struct world_options *o)
 	ow_interval_results_free(settle);
 	ow_interval_log_free(ledger[0]);
 	ow_interval_log_free(ledger[1]);
+	if (keep)
+		memcpy(keep, run.final[0], run.world.intervals * sizeof *keep);
 	run_done(&run);
+}
+
+static void join_world(const struct world_options *o)
+{
+	join_into(o, NULL);
 }
 
 /* -- by protocol -------------------------------------------------------------------------------------------------- */
@@ -451,6 +460,7 @@ static void open_exchanges(struct wire *wire, struct end end[2], enum ow_method 
 		.pages_max = pages_max,
 		.buckets = w->o.seed % 3 == 1 ? 64 : 0,
 		.sample = w->o.seed % 3 == 1 ? 128 : 0,
+		.exact = wire->run->exact,
 	};
 	for (int side = 0; side < 2; side++) {
 		struct ow_exchange_sinks sinks = {
@@ -488,7 +498,9 @@ static void check_same(const struct run *run)
 	}
 }
 
-static void exchange_world(const struct world_options *o, enum ow_method method, bool trouble, unsigned lead)
+/* keep: of the sender, with all times exchanged; may be NULL. Returns the number of intervals. */
+static unsigned exchange_into(const struct world_options *o, enum ow_method method, bool trouble, unsigned lead,
+                              struct ow_interval_result *keep)
 {
 	struct run run;
 	struct wire *wire = calloc(1, sizeof *wire);
@@ -501,6 +513,7 @@ static void exchange_world(const struct world_options *o, enum ow_method method,
 	run.samples = o->stamps_max[0] || o->stamps_max[1];
 	run.method = method;
 	run.trouble = trouble;
+	run.exact = keep != NULL;
 	wire->run = &run;
 	unsigned pages_max = trouble ? 1 + (unsigned)ow_random_below(&random, 6) : 16;
 	int leader = (int)ow_random_below(&random, 2);
@@ -554,7 +567,16 @@ static void exchange_world(const struct world_options *o, enum ow_method method,
 		check_total(&run, &total[1]);
 	cut(wire);
 	free(wire);
+	unsigned intervals = run.world.intervals;
+	if (keep)
+		memcpy(keep, run.final[0], intervals * sizeof *keep);
 	run_done(&run);
+	return intervals;
+}
+
+static void exchange_world(const struct world_options *o, enum ow_method method, bool trouble, unsigned lead)
+{
+	exchange_into(o, method, trouble, lead, NULL);
 }
 
 /* -- runs --------------------------------------------------------------------------------------------------------- */
@@ -587,6 +609,72 @@ static void test_fold(void **state)
 {
 	(void)state;
 	each(fold_world);
+}
+
+/* -- all times exchanged: the same as packet by packet ------------------------------------------------------------- */
+
+#define KEEP_MAX 4096
+static struct {
+	unsigned intervals, same, ordered;
+	uint64_t reordered;
+} exacts;
+
+static void same_number(const struct run *run, const struct ow_interval_result *r, const struct ow_value *a,
+                        const struct ow_value *b)
+{
+	EXPECT_TRUE(run, r, a->status != OW_VALUE_ESTIMATED);
+	same_value(run, r, a, b);
+}
+
+static void same_as_join(const struct run *run, const struct ow_interval_result *a, const struct ow_interval_result *b)
+{
+	exacts.intervals++;
+	if (a->status != OW_RESULT_MEASURED || b->status != OW_RESULT_MEASURED || a->ambiguous || b->ambiguous)
+		return;
+	/* Packets that were ambiguous at first, but turned out to be late. */
+	if (!a->exact)
+		return;
+	exacts.same++;
+	EXPECT(run, a, a->matched, b->matched);
+	EXPECT(run, a, a->late, b->late);
+	EXPECT(run, a, a->lost, b->lost);
+	EXPECT(run, a, a->extra, b->extra);
+	same_number(run, a, &a->mean_ns, &b->mean_ns);
+	same_number(run, a, &a->stddev_ns, &b->stddev_ns);
+	same_number(run, a, &a->min_ns, &b->min_ns);
+	same_number(run, a, &a->max_ns, &b->max_ns);
+	for (int q = 0; q < OW_QUANTILES; q++)
+		same_number(run, a, &a->quantile_ns[q], &b->quantile_ns[q]);
+	if (a->reordered == OW_RESULT_NOT_COUNTED || b->reordered == OW_RESULT_NOT_COUNTED)
+		return;
+	EXPECT(run, a, a->reordered, b->reordered);
+	exacts.ordered++;
+	exacts.reordered += a->reordered;
+}
+
+static void exact_world(const struct world_options *o)
+{
+	struct ow_interval_result *a = calloc(KEEP_MAX, sizeof *a), *b = calloc(KEEP_MAX, sizeof *b);
+	struct run run = {.what = "exact", .world.o = *o};
+	join_into(o, b);
+	unsigned intervals = exchange_into(o, OW_METHOD_FOLD, false, (unsigned)(o->seed % 4), a);
+	assert_true(intervals <= KEEP_MAX);
+	for (unsigned i = 0; i < intervals; i++)
+		same_as_join(&run, &a[i], &b[i]);
+	free(a);
+	free(b);
+}
+
+static void test_exact(void **state)
+{
+	(void)state;
+	each(exact_world);
+	printf("exact: %u of %u intervals are those of the match, %u with their order; %llu packets reordered\n",
+	       exacts.same, exacts.intervals, exacts.ordered, (unsigned long long)exacts.reordered);
+	if (!getenv("OW_ORACLE_SEED")) {
+		assert_true(exacts.same * 2 > exacts.intervals && exacts.ordered * 2 > exacts.same);
+		assert_true(exacts.reordered > 0);
+	}
 }
 
 static void rda_world(const struct world_options *o)
@@ -660,7 +748,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_join),      cmocka_unit_test(test_fold),  cmocka_unit_test(test_rda),
 		cmocka_unit_test(test_broken),    cmocka_unit_test(test_drops), cmocka_unit_test(test_samples),
-		cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_intervals), cmocka_unit_test(test_exact),
 	};
 	cmocka_set_test_filter(getenv("OW_ORACLE_TEST"));
 	return cmocka_run_group_tests_name("live_oracle", tests, NULL, NULL);

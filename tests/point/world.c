@@ -314,9 +314,12 @@ void world_record(struct world *w, struct ow_interval_log *ledger, int side, int
 	struct ow_sighting *stamps = malloc((2 * w->packets + 1) * sizeof *stamps);
 	size_t count = list_stamps(w, side, interval, stamps), at[THREADS] = {0};
 	unsigned left = THREADS;
+	/* Threads take turns by chance, but in the same way in each run: packets of one time keep their order. */
+	struct ow_random random;
+	ow_random_seed(&random, w->o.seed + 2 * (uint64_t)interval + (uint64_t)side);
 	while (left && count) {
-		unsigned thread = (unsigned)ow_random_below(&w->random, THREADS);
-		size_t most = 1 + ow_random_below(&w->random, 64);
+		unsigned thread = (unsigned)ow_random_below(&random, THREADS);
+		size_t most = 1 + ow_random_below(&random, 64);
 		if (at[thread] == count)
 			continue;
 		struct ow_chunk *chunk = calloc(1, sizeof *chunk + most * sizeof *chunk->stamp);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_FORECAST_H
+#define OW_ESTIMATE_FORECAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * What the delays of the last intervals say about those of the next one: between which values they lie, so that a few
+ * bits of a time tell it (estimate/low_bits.h).
+ */
+struct ow_forecast {
+	bool known;
+	int64_t least_ns, most_ns; /* by the clocks as they are */
+};
+
+/* delay_ns: those of an interval, sorted. surprised: they were not within the window. */
+void ow_forecast_learn(struct ow_forecast *forecast, const int64_t *delay_ns, size_t count, bool surprised);
+
+/* A delay is expected within [least_ns, least_ns + 2^bits). */
+struct ow_delay_window {
+	int64_t least_ns;
+	unsigned bits;
+};
+/* any: what is possible at all. */
+struct ow_delay_window ow_forecast_window(const struct ow_forecast *forecast, struct ow_delay_window any);
+/* Contains least_ns .. most_ns. */
+struct ow_delay_window ow_delay_window_of(int64_t least_ns, int64_t most_ns);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "estimate/forecast.h"
+
+#define SECOND INT64_C(1000000000)
+
+static bool within(struct ow_delay_window w, int64_t delay_ns)
+{
+	return delay_ns >= w.least_ns && delay_ns - w.least_ns < INT64_C(1) << w.bits;
+}
+
+static void test_window(void **state)
+{
+	(void)state;
+	struct ow_forecast f = {0};
+	const struct ow_delay_window any = ow_delay_window_of(-SECOND, SECOND);
+	struct ow_delay_window w = ow_forecast_window(&f, any);
+	/* Nothing is known: any two times of an interval. */
+	assert_true(within(w, SECOND - 1) && within(w, 1 - SECOND));
+	const int64_t first[] = {1000000, 1500000, 3000000};
+	ow_forecast_learn(&f, first, 3, false);
+	w = ow_forecast_window(&f, any);
+	assert_true(within(w, 1000000) && within(w, 3000000) && w.bits == 22);
+	/* Narrower delays: the window shrinks, but not at once. */
+	const int64_t narrow[] = {1400000, 1500000};
+	ow_forecast_learn(&f, narrow, 2, false);
+	assert_true(within(ow_forecast_window(&f, any), 2800000));
+	for (int i = 0; i < 200; i++)
+		ow_forecast_learn(&f, narrow, 2, false);
+	assert_true(ow_forecast_window(&f, any).bits <= 17);
+	/* A clock was set: the old delays tell nothing. */
+	const int64_t stepped[] = {-500000000, -499990000};
+	ow_forecast_learn(&f, stepped, 2, true);
+	w = ow_forecast_window(&f, any);
+	assert_true(w.bits <= 14 && within(w, -500000000) && within(w, -499990000));
+	/* Never more than all bits; an interval without delays changes nothing. */
+	const int64_t wild[] = {-SECOND, SECOND};
+	ow_forecast_learn(&f, wild, 2, false);
+	ow_forecast_learn(&f, NULL, 0, false);
+	assert_int_equal(ow_forecast_window(&f, any).bits, any.bits);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_window)};
+	return cmocka_run_group_tests_name("forecast", tests, NULL, NULL);
+}
