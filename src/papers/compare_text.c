@@ -212,21 +212,23 @@ static bool is_said(const struct ow_method_comparison *c, size_t row, const char
 	return false;
 }
 
-static void put_reason(FILE *out, const struct ow_method_comparison *c, size_t row, const char *text)
+static void put_reason(FILE *out, const struct ow_method_comparison *c, size_t row, const char *text, int width)
 {
-	char other[REASON];
-	fputs(c->row[row].name, out);
+	char other[REASON], line[4 * REASON];
+	size_t used = (size_t)snprintf(line, sizeof line, "%s", c->row[row].name);
 	for (size_t k = row + 1; k < c->rows; k++) {
 		for (int i = 0; i < COLUMNS; i++) {
 			reason_text(c, &c->row[k], i, other);
-			if (strcmp(text, other) == 0)
-				fprintf(out, ", %s", c->row[k].name);
+			if (strcmp(text, other) == 0 && used < sizeof line)
+				used += (size_t)snprintf(line + used, sizeof line - used, ", %s", c->row[k].name);
 		}
 	}
-	fprintf(out, ": %s\n", text);
+	if (used < sizeof line)
+		snprintf(line + used, sizeof line - used, ": %s", text);
+	ow_format_wrap(out, line, 0, width);
 }
 
-static void put_reasons(FILE *out, const struct ow_method_comparison *c)
+static void put_reasons(FILE *out, const struct ow_method_comparison *c, int width)
 {
 	char text[REASON];
 	fputc('\n', out);
@@ -236,7 +238,7 @@ static void put_reasons(FILE *out, const struct ow_method_comparison *c)
 		for (int i = 0; i < COLUMNS; i++) {
 			reason_text(c, &c->row[k], i, text);
 			if (*text && !is_said(c, k, text))
-				put_reason(out, c, k, text);
+				put_reason(out, c, k, text, width);
 		}
 	}
 }
@@ -274,7 +276,7 @@ void ow_report_compare_text(FILE *out, const struct ow_method_comparison *compar
 	put_exact(out, comparison, width);
 	put_errors(out, comparison, width, colour);
 	put_costs(out, comparison, width);
-	put_reasons(out, comparison);
+	put_reasons(out, comparison, width);
 	for (size_t i = 0; i < comparison->match->warnings; i++)
 		fprintf(out, "warning: %s\n", comparison->match->warning[i]);
 }
