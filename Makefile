@@ -32,7 +32,7 @@ DESTDIR ?=
 SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo prove faults soak scarce bare perturb accuracy bench fuzz lint format install clean
+.PHONY: all test demo prove faults networks soak scarce bare perturb accuracy bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -55,6 +55,9 @@ prove: build/.packages-test all
 faults: build/.packages-test all
 	@ninja -C build tests/system/labwire tests/point/test_outage
 	@tools/run-faults build
+
+networks: build/.packages-test all
+	@ONEWAY=build/oneway tests/system/random_networks.py --count $(NETWORKS)
 
 soak: build/.packages-test all
 	@ninja -C build tests/system/labwire

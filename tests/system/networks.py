@@ -36,7 +36,7 @@ table netdev truth {{
 """
 LONDON = """point: london
 psk: lab.psk
-interfaces:
+{memory}interfaces:
 {interfaces}
 segments:
   - name: london-paris
@@ -46,7 +46,7 @@ segments:
 PARIS = """point: paris
 listen: 0.0.0.0:8620
 psk: lab.psk
-interfaces:
+{memory}interfaces:
 {interfaces}
 segments:
   - name: london-paris
@@ -201,14 +201,14 @@ class Fork(Network):
 class Pair:
     """london and paris with the configurations of docs/point.md on a network."""
 
-    def __init__(self, case, network, at=("a", "b"), interfaces=(("eth0",), ("eth0",)), more=("", ""), env=(None, None)):
+    def __init__(self, case, network, at=("a", "b"), interfaces=(("eth0",), ("eth0",)), more=("", ""), env=(None, None), memory=None):
         self.case, self.network, self.at = case, network, at
         self.folder = case.path("")
         case.keys("psk")
         names = ("london", "paris")
         for name, text, interface, lines in zip(names, (LONDON, PARIS), interfaces, more):
             lists = "\n".join(f"  - name: {i}" for i in interface)
-            case.write(name + ".yaml", text.format(interfaces=lists, address=network.address, more=lines))
+            case.write(name + ".yaml", text.format(interfaces=lists, address=network.address, more=lines, memory=f"memory: {memory}\n" if memory else ""))
         self.point = {}
         for name, place, e in reversed(list(zip(names, at, env))):
             self.point[name] = points.Point(case.path(name + ".yaml"), prefix=network.prefix(place), env=e)
@@ -236,7 +236,7 @@ class Pair:
         self.truth = {}
         for name, place in zip(("london", "paris"), self.at):
             for way in ("out", "in"):
-                self.truth[name, way] = after[place][way] - self.before[place][way]
+                self.truth[name, way] = after[place].get(way, 0) - self.before[place].get(way, 0)
         return self.results
 
     def lane(self, sender, at=None):
