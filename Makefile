@@ -7,6 +7,7 @@
 #   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (9 minutes)
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make soak       the whole system for SOAK=10m, or any time: constant memory, no false losses (needs root)
+#   make networks   NETWORKS=200 random routed networks with two points: no false losses (needs root; some minutes)
 #   make scarce     each of the first 2000 allocations of each command fails (some minutes; make test has a sample)
 #   make faults     kill -9, partitions, stalls, full disks: longer than in the tests, with 50 kills (needs root)
 #   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 20 minutes)
@@ -21,6 +22,7 @@
 WERROR ?= false
 FUZZ_SECONDS ?= 60
 SOAK ?= 10m
+NETWORKS ?= 200
 PERTURB ?= 5000
 PERTURB_FLAGS ?=
 BENCH_FLAGS ?=

@@ -252,7 +252,7 @@ static int on_names(struct ow_exchange *x, const struct ow_slot *slot, const str
 {
 	struct ow_receiver *r = receiver_of(x);
 	if (slot->interval > r->shared_interval) {
-		ow_shared_flows_turn(&r->shared);
+		ow_shared_flows_turn(&r->shared, slot->page->start_ns);
 		r->shared_interval = slot->interval;
 	}
 	return ow_exchange_say_times(x, slot, names, &r->shared, r->scope, err);

@@ -246,7 +246,7 @@ static int note_shared(const struct join *join)
 {
 	const struct ow_interval_packets *b = join->b;
 	int r = 0;
-	ow_shared_flows_turn(join->past->shared);
+	ow_shared_flows_turn(join->past->shared, b->start_ns);
 	for (size_t j = 0; j < b->count && r == 0; j++) {
 		if (join->of_b[j] != OW_PAIRING_NONE && b->stamp[j].flow)
 			r = ow_shared_flows_add(join->past->shared, b->flows.flow[b->stamp[j].flow - 1].flow);

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reconcile/shared_flows.h"
 
-void ow_shared_flows_turn(struct ow_shared_flows *flows)
+#define KEEP_NS   INT64_C(5000000000) /* at least, and twice that at most */
+#define FLOWS_MAX 98304
+
+void ow_shared_flows_turn(struct ow_shared_flows *flows, int64_t start_ns)
 {
+	if (start_ns - flows->since_ns < KEEP_NS && flows->set[0].used < FLOWS_MAX)
+		return;
+	flows->since_ns = start_ns;
 	ow_keyset_done(&flows->set[1]);
 	flows->set[1] = flows->set[0];
 	flows->set[0] = (struct ow_keyset){0};

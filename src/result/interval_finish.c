@@ -3,6 +3,7 @@
  * The result of an interval, provisional or final: counts, delays including those of late packets, loss, and causes as
  * text.
  */
+#include "base/time.h"
 #include "base/word.h"
 #include "result/interval_results_private.h"
 #include "result/result_clock.h"
@@ -152,39 +153,47 @@ static bool in_flight_at_start(const struct ow_interval_results *settle, const s
 	return arrived_ns <= settle->reach_ns;
 }
 
-/* The share of the past in the sums below, an interval later. */
-#define CHANGED_KEEP .95
-
-/* A duplicate that arrives in another interval than its original is not known as one: where there are duplicates, extra
- * packets may be that. */
-static bool are_duplicates(struct ow_interval_results *settle, uint64_t duplicated, uint64_t others)
+/* Sums of the last second or so: a packet and what became of it need not be in the same interval. */
+static void add_recent(struct ow_interval_results_recent *recent, const struct ow_interval_result *r, uint64_t others)
 {
-	settle->duplicated = CHANGED_KEEP * settle->duplicated + (double)duplicated;
-	settle->others = CHANGED_KEEP * settle->others + (double)others;
-	return settle->others <= 2 * settle->duplicated;
+	double keep = exp((double)-r->length_ns / (double)OW_NS_PER_S);
+	recent->duplicated = keep * recent->duplicated + (double)r->duplicated;
+	recent->others = keep * recent->others + (double)others;
+	recent->lost = keep * recent->lost + (double)r->lost;
 }
 
 /*
- * A network that changes packets (fragments, another IP id) has lost none: they are missing at one point, and others of
- * the same flows are extra at the other. If there are few extra packets for the missing ones, these alone are in doubt;
- * if many, all: one packet may have become several, or several one.
+ * How many of the missing packets may have arrived as others. A duplicate that arrives in another interval than its
+ * original is not known as one: where there are duplicates, the others may be that. If there are few others for the
+ * missing ones, so many are in doubt; if not, all: one packet may have become several, or several one.
  */
+static uint64_t count_doubtful(const struct ow_interval_results_recent *recent, uint64_t lost, uint64_t others)
+{
+	if (recent->others < .9 || recent->others <= 2 * recent->duplicated)
+		return 0;
+	return 8 * recent->others < recent->lost && others < lost ? others : lost;
+}
+
+/* A network that changes packets (fragments, another IP id) has lost none: they are missing at one point, and others of
+ * the same flows are extra at the other. */
 void ow_interval_results_explain_changed(struct ow_interval_results *settle,
                                          const struct ow_interval_results_open *open, struct ow_interval_result *result)
 {
 	struct ow_interval_result *r = result;
 	char text[OW_RESULT_CAUSE];
 	uint64_t others = r->extra - r->duplicated + (r->matched + r->late ? 0 : open->strange);
-	if (!settle->scope || open->unknown || in_flight_at_start(settle, open) ||
-	    are_duplicates(settle, r->duplicated, others) || !r->lost || !others)
+	if (!settle->scope || open->unknown || in_flight_at_start(settle, open))
 		return;
-	uint64_t doubtful = others < r->lost / 8 ? others : r->lost;
+	add_recent(&settle->recent, r, others);
+	uint64_t doubtful = count_doubtful(&settle->recent, r->lost, others);
+	if (!doubtful)
+		return;
 	r->lost -= doubtful;
 	r->pending += doubtful;
 	if (r->lost_whole_flows > r->lost)
 		r->lost_whole_flows = r->lost;
 	snprintf(text, sizeof text, ow_cause_packets_changed, doubtful, ow_plural(doubtful, "packet", "packets"),
-	         others);
+	         (uint64_t)ceil(settle->recent.others));
 	ow_interval_results_add_cause(r, text);
 	fill_loss(r);
 	check(r);

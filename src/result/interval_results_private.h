@@ -45,6 +45,11 @@ struct ow_interval_results_open {
 	uint64_t absent, whole, unlisted; /* of the packets whose waiting time is over */
 };
 
+/* Packets of the last second: duplicates, other extra ones, lost ones. */
+struct ow_interval_results_recent {
+	double duplicated, others, lost;
+};
+
 struct ow_interval_results {
 	uint32_t horizon;
 	ow_interval_results_sink sink;
@@ -58,7 +63,7 @@ struct ow_interval_results {
 	int64_t noted;              /* the newest interval whose flows it knows */
 	int64_t shared_ns;          /* end of the last final interval that had shared packets; INT64_MIN = none had */
 	uint64_t unshared;          /* packets sent since then */
-	double duplicated, others; /* extra packets of the last intervals that are duplicates, and those that are not */
+	struct ow_interval_results_recent recent;
 	struct ow_interval_results_open *open; /* ring of horizon + 1, by number */
 	uint64_t first, next;                  /* numbers as in late_packets: from 1, without gaps */
 	bool started;

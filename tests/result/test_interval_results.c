@@ -20,6 +20,7 @@
 #include <string.h>
 
 #define LENGTH INT64_C(1000)
+#define SECOND INT64_C(1000000000)
 
 static bool close_to(double a, double b)
 {
@@ -113,8 +114,8 @@ static void step_flow(struct history *history, int64_t interval, const struct ow
 	input.result = (struct ow_interval_result){.from = "a",
 	                                           .to = "b",
 	                                           .interval = interval,
-	                                           .start_ns = interval * LENGTH,
-	                                           .length_ns = LENGTH,
+	                                           .start_ns = interval * SECOND,
+	                                           .length_ns = SECOND,
 	                                           .sent = 4 + as,
 	                                           .received = 4 + bs,
 	                                           .matched = 4};
@@ -129,7 +130,7 @@ static void test_changed(void **state)
 	const struct ow_sighting b[] = {{8, 610, 1}, {9, 710, 1}}, early = {7, 5, 1};
 	struct history history;
 	history_open(&history, 1, 10);
-	assert_int_equal(ow_interval_results_share(history.settle, LENGTH, NULL), 0);
+	assert_int_equal(ow_interval_results_share(history.settle, SECOND, NULL), 0);
 	/* Extra, sent before the first interval: nothing says that those that are missing arrived. */
 	step_flow(&history, 0, a, 1, &early, 1);
 	step_flow(&history, 1, a, 3, b, 2);
@@ -141,6 +142,7 @@ static void test_changed(void **state)
 	assert_true(r[1].status == OW_RESULT_PARTIAL && r[1].lost == 0 && r[1].pending == 3 && r[1].extra == 2);
 	assert_int_equal(ow_cause_of(r[1].cause), OW_CAUSE_PACKETS_CHANGED);
 	assert_true(r[1].loss_ratio.value == 0 && close_to(r[1].coverage, 4 / 7.));
+	/* A second later it is over. */
 	assert_true(r[2].status == OW_RESULT_MEASURED && r[2].lost == 3);
 	history_done(&history);
 }
