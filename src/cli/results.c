@@ -32,7 +32,7 @@ struct arguments {
 	uint64_t limit, worst;
 	enum ow_stored_by by;
 	enum ow_stored_group group;
-	bool summary, worst_by, group_by, json, no_color, help, version;
+	bool summary, events, worst_by, group_by, json, no_color, help, version;
 	double max_loss;    /* above 1: no threshold was given */
 	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
 };
@@ -71,8 +71,12 @@ static const struct ow_option options[] = {
 	{"summary", 0, NULL, ow_option_flag, FIELD(summary),
          "Sums for each lane; may be followed by 'by hour', 'by day' or 'by segment'."},
 
+	{"events", 0, NULL, ow_option_flag, FIELD(events),
+         "A line for each event of flows: they no longer pass the other point, pass it again, were rerouted, or look "
+         "sprayed by load sharing."},
+
 	{NULL, 0, NULL, NULL, 0, "Output:"},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print a line of JSON for each result."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print a line of JSON for each result or event."},
 	{"csv", 0, "FILE", ow_option_output, FIELD(csv),
          "Write all columns of the store as CSV; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
@@ -106,6 +110,7 @@ static void help(void)
 	      "  oneway results results.db --since -7d --summary by day --class voice\n"
 	      "  oneway results results.db --since -24h --worst 10 by p99\n"
 	      "  oneway results results.db --since -24h --status unknown --status partial\n"
+	      "  oneway results results.db --since -24h --events\n"
 	      "  oneway results results.db --since -24h --plot day.svg\n"
 	      "  oneway results results.db --since -1h --max-loss 0.1% --summary || echo bad\n",
 	      stdout);
@@ -169,15 +174,22 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 	bool stdout_csv = args->csv && strcmp(args->csv, "-") == 0;
 	if (args->worst && args->summary)
 		return ow_error_set(err, EINVAL, "--worst and --summary exclude each other");
+	if (args->events && (args->worst || args->summary || args->filter.statuses || args->filter.final))
+		return ow_error_set(err, EINVAL, "--events and --%s exclude each other",
+		                    args->worst             ? "worst"
+		                    : args->summary         ? "summary"
+		                    : args->filter.statuses ? "status"
+		                                            : "final");
 	if ((args->worst_by && !args->worst) || (args->group_by && !args->summary))
 		return ow_error_set(err, EINVAL, "'by' without %s", args->worst_by ? "--worst" : "--summary");
 	if (args->limit && (args->worst || args->summary))
 		return ow_error_set(err, EINVAL, "--limit is for lists, not for --%s",
 		                    args->worst ? "worst" : "summary");
-	if (stdout_csv && (args->json || args->summary || args->worst))
+	if (stdout_csv && (args->json || args->summary || args->worst || args->events))
 		return ow_error_set(err, EINVAL, "--csv - and --%s cannot both use standard output",
 		                    args->json      ? "json"
 		                    : args->summary ? "summary"
+		                    : args->events  ? "events"
 		                                    : "worst");
 	const char *outputs[] = {args->csv, args->plot};
 	for (int i = 0; i < 2; i++) {
@@ -260,6 +272,27 @@ static int put_list(struct ow_stored *stored, const struct arguments *args, stru
 	if (r == 0 && !args->limit && limit && list.count == limit)
 		fprintf(stderr, "the newest %" PRIu64 " (more: --limit N, --since T)\n", limit);
 	return r;
+}
+
+static int on_event(void *arg, const struct ow_flow_event *event)
+{
+	struct list *list = arg;
+	list->count++;
+	if (list->json)
+		ow_flow_event_json(stdout, event);
+	else
+		ow_render_stored_event(stdout, list->text.width, event);
+	return ferror(stdout) ? -EPIPE : 0;
+}
+
+/* That there are none is good news, not an error. */
+static int put_events(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	struct list list = {.text = {.width = width()}, .json = args->json};
+	int r = ow_stored_events(stored, args->limit, on_event, &list, err);
+	if (r == 0 && !list.count)
+		fputs("no events\n", stderr);
+	return r == -EPIPE ? 0 : r;
 }
 
 static int put_summary(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
@@ -402,6 +435,8 @@ static int put_all(struct ow_stored *stored, const struct arguments *args, struc
 		r = put_plot(stored, args, err);
 	if (r == 0 && args->summary)
 		r = put_summary(stored, args, err);
+	else if (r == 0 && args->events)
+		r = put_events(stored, args, err);
 	/* With an output file and no other option, no lines are printed. */
 	else if (r == 0 && (args->worst || args->json || (!args->csv && !args->plot)))
 		r = put_list(stored, args, err);

@@ -62,6 +62,8 @@ static void on_flow_event(void *arg, const struct ow_flow_event *event)
 	const struct output *out = arg;
 	if (out->kind == OW_OUTPUT_JSON)
 		ow_flow_event_json(stdout, event);
+	if (out->keeper)
+		ow_store_writer_add_event(out->keeper, event);
 }
 
 static void on_total(void *arg, const struct ow_interval_result *total)

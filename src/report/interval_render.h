@@ -25,6 +25,8 @@ struct ow_render_text {
 void ow_render_text(struct ow_render_text *text, const struct ow_interval_result *result);
 /* The sentence of an event in a line of its own, or several on a narrow terminal. */
 void ow_render_event(struct ow_render_text *text, const struct ow_flow_event *event);
+/* The same for stored ones: local time with its day, lane, what happened. width: columns, 0 = any. */
+void ow_render_stored_event(FILE *out, unsigned width, const struct ow_flow_event *event);
 /* "CLASS: since 10:02:13 ..."; without the class, if it is the one of all packets. */
 #define OW_RENDER_EVENT (OW_RESULT_NAME + OW_FLOW_EVENT_TEXT)
 void ow_render_event_text(const struct ow_flow_event *event, char text[OW_RENDER_EVENT]);

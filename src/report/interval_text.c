@@ -316,6 +316,27 @@ void ow_render_event(struct ow_render_text *text, const struct ow_flow_event *ev
 	text->lines += text->lines % HEADING_EVERY != 0;
 }
 
+void ow_render_stored_event(FILE *out, unsigned width, const struct ow_flow_event *event)
+{
+	struct ow_interval_result names = {.length_ns = 0};
+	char time[OW_FORMAT], lane[OW_RENDER_LANE], what[OW_FLOW_EVENT_TEXT];
+	snprintf(names.segment, sizeof names.segment, "%s", event->segment);
+	snprintf(names.class_name, sizeof names.class_name, "%s", event->class_name);
+	snprintf(names.from, sizeof names.from, "%s", event->from);
+	snprintf(names.to, sizeof names.to, "%s", event->to);
+	ow_render_lane(&names, width ? LANE_WIDE : OW_RENDER_LANE, false, lane);
+	char line[OW_FORMAT + OW_RENDER_LANE + OW_FLOW_EVENT_TEXT];
+	snprintf(line, sizeof line, "%s  %s: %s", ow_format_local(event->start_ns, "%Y-%m-%d %T", time), lane,
+	         ow_flow_event_what(event, what));
+	/* Further lines are indented. */
+	size_t first = width ? ow_format_break(line, strlen(line), width) : strlen(line);
+	fprintf(out, "%.*s\n", (int)(first ? first : strlen(line)), line);
+	if (first && line[first]) {
+		fputs("  ", out);
+		ow_format_wrap(out, line + first, 2, (int)width);
+	}
+}
+
 /* -- summary ------------------------------------------------------------------------------------------------------ */
 
 void ow_render_counts(FILE *out, const struct ow_interval_result *r)

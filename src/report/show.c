@@ -112,6 +112,8 @@ void ow_show_event(void *arg, const struct ow_flow_event *event)
 	struct ow_show *show = arg;
 	unsigned height;
 	show->news = true;
+	if (show->store && !show->failed)
+		show->failed = ow_store_add_event(show->store, event, &show->err);
 	if (show->options.json) {
 		ow_flow_event_json(stdout, event);
 	} else if (show->table) {

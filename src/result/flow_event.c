@@ -40,6 +40,32 @@ const char *ow_flow_event_network(const struct ow_flow_event *event, char text[O
 	return text;
 }
 
+bool ow_flow_event_set_network(struct ow_flow_event *event, const char *text)
+{
+	struct ow_scope_event *e = &event->scope;
+	uint8_t address[16];
+	char dotted[INET6_ADDRSTRLEN];
+	const char *slash = strchr(text, '/');
+	size_t length = slash ? (size_t)(slash - text) : 0;
+	e->bits = e->version = 0;
+	memset(e->network, 0, sizeof e->network);
+	if (!slash)
+		return !*text;
+	if (length >= sizeof dotted)
+		return false;
+	memcpy(dotted, text, length);
+	dotted[length] = 0;
+	bool six = strchr(dotted, ':');
+	char *end;
+	unsigned long bits = strtoul(slash + 1, &end, 10);
+	if (*end || bits > (six ? 48 : 24) || inet_pton(six ? AF_INET6 : AF_INET, dotted, address) != 1)
+		return false;
+	memcpy(e->network, address, six ? 6 : 3);
+	e->version = six ? 6 : 4;
+	e->bits = (uint8_t)bits;
+	return true;
+}
+
 /* What happened, without its time. */
 static void say_what(const struct ow_flow_event *event, char *text, size_t size)
 {
@@ -81,9 +107,16 @@ static void say_what(const struct ow_flow_event *event, char *text, size_t size)
 
 const char *ow_flow_event_text(const struct ow_flow_event *event, char text[OW_FLOW_EVENT_TEXT])
 {
-	char time[OW_FORMAT], count[OW_FORMAT];
-	int n = snprintf(text, OW_FLOW_EVENT_TEXT, "since %s ", ow_format_time(event->start_ns, "%T", time));
-	say_what(event, text + n, OW_FLOW_EVENT_TEXT - (size_t)n);
+	char time[OW_FORMAT], what[OW_FLOW_EVENT_TEXT];
+	snprintf(text, OW_FLOW_EVENT_TEXT, "since %s %.380s", ow_format_time(event->start_ns, "%T", time),
+	         ow_flow_event_what(event, what));
+	return text;
+}
+
+const char *ow_flow_event_what(const struct ow_flow_event *event, char text[OW_FLOW_EVENT_TEXT])
+{
+	char count[OW_FORMAT];
+	say_what(event, text, OW_FLOW_EVENT_TEXT);
 	size_t used = strlen(text);
 	if (event->omitted)
 		used += (size_t)snprintf(text + used, OW_FLOW_EVENT_TEXT - used, "; %s %s not reported before",

@@ -24,9 +24,13 @@ bool ow_flow_event_is_warning(const struct ow_flow_event *event);
 /* The networks of its flows: "10.1.0.0/16"; empty if they are several. */
 #define OW_FLOW_EVENT_NETWORK 64
 const char *ow_flow_event_network(const struct ow_flow_event *event, char text[OW_FLOW_EVENT_NETWORK]);
+/* The reverse. false: it is neither a network nor empty. */
+bool ow_flow_event_set_network(struct ow_flow_event *event, const char *text);
 /* One sentence: "since 10:02:13 17 flows of 10.1.0.0/16 no longer pass paris". Times are in UTC. */
 #define OW_FLOW_EVENT_TEXT 400
 const char *ow_flow_event_text(const struct ow_flow_event *event, char text[OW_FLOW_EVENT_TEXT]);
+/* The same without the time. */
+const char *ow_flow_event_what(const struct ow_flow_event *event, char text[OW_FLOW_EVENT_TEXT]);
 /* One line of JSON: {"event": {...}}. */
 void ow_flow_event_json(FILE *out, const struct ow_flow_event *event);
 

@@ -7,6 +7,7 @@
 #include "store/database.h"
 
 #include "base/clock.h"
+#include "store/event_row.h"
 #include "store/row.h"
 #include <errno.h>
 #include <oneway/oneway.h>
@@ -54,11 +55,15 @@ static const char schema_rest[] =
 static const char *const migrations[] = {
 	/* 2: time ranges of selected lanes need only the index */
 	"DROP INDEX IF EXISTS result_start; CREATE INDEX IF NOT EXISTS result_time ON result (start_ns, lane);",
+	/* 3 to 5: only columns */
+	"",
+	"",
+	"",
+	[OW_EVENT_ROW_SINCE - 2] = ow_event_row_schema,
 };
 #define MIGRATIONS ((int)(sizeof migrations / sizeof *migrations))
 
-/* The schema of this program. */
-static int newest(void)
+int ow_database_newest(void)
 {
 	return ow_row_version() > MIGRATIONS + 1 ? ow_row_version() : MIGRATIONS + 1;
 }
@@ -150,10 +155,10 @@ static int recognise(const struct ow_database *d, struct ow_error *err)
 		return 0;
 	if (application != APPLICATION_ID)
 		return ow_error_set(err, EINVAL, "%s: a database of another program, not a store of oneway", d->path);
-	if (version > newest())
+	if (version > ow_database_newest())
 		return ow_error_set(err, ENOTSUP,
 		                    "%s: written by a newer version of oneway (schema %lld, this one knows %d)",
-		                    d->path, (long long)version, newest());
+		                    d->path, (long long)version, ow_database_newest());
 	if (version < 1)
 		return ow_error_set(err, EUCLEAN, "%s: damaged: schema %lld", d->path, (long long)version);
 	return (int)version;
@@ -208,6 +213,7 @@ static int make_schema(const struct ow_database *d, struct ow_error *err)
 	fputs(schema, text.out);
 	ow_row_schema(text.out);
 	fputs(schema_rest, text.out);
+	fputs(ow_event_row_schema, text.out);
 	r = text_run(&text, d, err);
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }
@@ -233,9 +239,9 @@ static int bring_up(const struct ow_database *d, struct ow_error *err)
 	}
 	if (version == 0)
 		r = make_schema(d, err);
-	for (int next = version + 1; version > 0 && r == 0 && next <= newest(); next++)
+	for (int next = version + 1; version > 0 && r == 0 && next <= ow_database_newest(); next++)
 		r = migrate(d, next, err);
-	snprintf(sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", newest());
+	snprintf(sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", ow_database_newest());
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }
 
@@ -261,7 +267,7 @@ static int begin(const struct ow_database *d, struct ow_error *err)
 		return r;
 	if (is_small(d->path) && (r = ow_database_run(d, "PRAGMA wal_autocheckpoint = " SMALL_LOG_PAGES, err)) < 0)
 		return r;
-	return version < newest() ? bring_up(d, err) : 0;
+	return version < ow_database_newest() ? bring_up(d, err) : 0;
 }
 
 static int open_file(const char *path, const char *name, int flags, struct ow_database *d, struct ow_error *err)

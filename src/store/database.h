@@ -28,6 +28,8 @@ int ow_database_open(const char *path, struct ow_database *ret_database, struct 
 int ow_database_look(const char *path, struct ow_database *ret_database, struct ow_error *err);
 void ow_database_close(struct ow_database *database);
 
+/* The version of the schema that this program writes. */
+int ow_database_newest(void);
 /* The error of the last call as a negative errno. */
 int ow_database_fail(const struct ow_database *database, struct ow_error *err);
 int ow_database_run(const struct ow_database *database, const char *sql, struct ow_error *err);

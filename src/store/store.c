@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "store/database.h"
+#include "store/event_row.h"
 #include "store/row.h"
 #include "store/store_gaps.h"
 #include <errno.h>
@@ -33,7 +34,7 @@ struct lane {
 struct ow_store {
 	struct ow_database file;
 	struct ow_store_gaps absent;
-	sqlite3_stmt *find_lane, *add_lane, *add_result, *trim;
+	sqlite3_stmt *find_lane, *add_lane, *add_result, *add_event, *trim, *trim_events;
 	struct lane *lane; /* those used so far */
 	size_t lanes, room, next;
 	unsigned waiting; /* results in the open transaction */
@@ -98,6 +99,13 @@ static int begin(struct ow_store *store, struct ow_error *err)
 	                 "DELETE FROM result WHERE rowid IN (SELECT rowid FROM result WHERE start_ns < ?"
 	                 " ORDER BY start_ns LIMIT ?)",
 	                 &store->trim, err)) < 0 ||
+	    (r = prepare(store, ow_event_row_insert, &store->add_event, err)) < 0 ||
+	    /* Events go with the results of their time. */
+	    (r = prepare(store,
+	                 "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE time_ns <"
+	                 " ifnull((SELECT start_ns FROM result ORDER BY start_ns LIMIT 1), 9223372036854775807)"
+	                 " ORDER BY time_ns LIMIT ?)",
+	                 &store->trim_events, err)) < 0 ||
 	    (r = ow_store_gaps_init(&store->absent, &store->file, err)) < 0 ||
 	    (r = ow_store_gaps_settle(&store->file, err)) < 0)
 		return r;
@@ -145,6 +153,8 @@ void ow_store_close(struct ow_store *store)
 	sqlite3_finalize(store->add_lane);
 	sqlite3_finalize(store->add_result);
 	sqlite3_finalize(store->trim);
+	sqlite3_finalize(store->add_event);
+	sqlite3_finalize(store->trim_events);
 	ow_store_gaps_done(&store->absent);
 	ow_database_close(&store->file);
 	free(store->lane);
@@ -264,6 +274,36 @@ int ow_store_add(struct ow_store *store, const struct ow_interval_result *result
 	return store->waiting >= OW_STORE_BATCH ? ow_store_commit(store, err) : 0;
 }
 
+static int put_event(struct ow_store *store, const struct ow_flow_event *event, struct ow_error *err)
+{
+	struct ow_interval_result names = {.length_ns = 0};
+	struct lane spare, *lane;
+	memcpy(names.segment, event->segment, sizeof names.segment);
+	memcpy(names.class_name, event->class_name, sizeof names.class_name);
+	memcpy(names.from, event->from, sizeof names.from);
+	memcpy(names.to, event->to, sizeof names.to);
+	int r = find_lane(store, &names, &spare, &lane, err);
+	if (r < 0)
+		return r;
+	ow_event_row_bind(store->add_event, lane->id, event);
+	if (sqlite3_step(store->add_event) != SQLITE_DONE)
+		r = ow_database_fail(&store->file, err);
+	sqlite3_reset(store->add_event);
+	return r;
+}
+
+int ow_store_add_event(struct ow_store *store, const struct ow_flow_event *event, struct ow_error *err)
+{
+	if (!store->waiting++ && sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+		return give_up(store, err);
+	int r = put_event(store, event, err);
+	if (r < 0) {
+		give_up(store, NULL);
+		return r;
+	}
+	return store->waiting >= OW_STORE_BATCH ? ow_store_commit(store, err) : 0;
+}
+
 int ow_store_commit(struct ow_store *store, struct ow_error *err)
 {
 	if (!store->waiting)
@@ -309,15 +349,26 @@ static int size_of(const struct ow_store *store, struct size *ret_size, struct o
 	return r < 0 ? r : ow_database_ask(&store->file, "PRAGMA freelist_count", &ret_size->free, err);
 }
 
-/* Deletes the oldest results before this time. Returns their number, or a negative errno. */
+/* Runs a statement that deletes. Returns the number of rows, or a negative errno. */
+static int run_trim(struct ow_store *store, sqlite3_stmt *statement, struct ow_error *err)
+{
+	int r = sqlite3_step(statement) == SQLITE_DONE ? sqlite3_changes(store->file.db)
+	                                               : ow_database_fail(&store->file, err);
+	sqlite3_reset(statement);
+	return r;
+}
+
+/* Deletes the oldest results before this time, and events before the results. Returns their number, or a negative
+ * errno. */
 static int delete_some(struct ow_store *store, int64_t before_ns, struct ow_error *err)
 {
 	sqlite3_bind_int64(store->trim, 1, before_ns);
 	sqlite3_bind_int64(store->trim, 2, TRIM_ROWS);
-	int r = sqlite3_step(store->trim) == SQLITE_DONE ? sqlite3_changes(store->file.db)
-	                                                 : ow_database_fail(&store->file, err);
-	sqlite3_reset(store->trim);
-	return r;
+	sqlite3_bind_int64(store->trim_events, 1, TRIM_ROWS);
+	int results = run_trim(store, store->trim, err), events = 0;
+	if (results >= 0)
+		events = run_trim(store, store->trim_events, err);
+	return results < 0 ? results : events < 0 ? events : results + events;
 }
 
 int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns, struct ow_error *err)

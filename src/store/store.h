@@ -2,7 +2,7 @@
 #ifndef OW_STORE_STORE_H
 #define OW_STORE_STORE_H
 
-#include "result/interval_result.h"
+#include "result/flow_event.h"
 #include <oneway/error.h>
 
 /*
@@ -27,6 +27,8 @@ void ow_store_missed(struct ow_store *store, int64_t from_ns, int64_t until_ns);
  * On failure all results since the last commit are not stored; the next call starts a new transaction.
  */
 int ow_store_add(struct ow_store *store, const struct ow_interval_result *result, struct ow_error *err);
+/* The same for an event of flows. */
+int ow_store_add_event(struct ow_store *store, const struct ow_flow_event *event, struct ow_error *err);
 int ow_store_commit(struct ow_store *store, struct ow_error *err);
 #define OW_STORE_BATCH 1000
 /*

@@ -32,6 +32,15 @@
 #define JUMP_NS    (3600 * OW_NS_PER_S)
 #define BELIEVE_NS (24 * 3600 * OW_NS_PER_S)
 
+/* What waits to be written. */
+struct item {
+	bool is_event;
+	union {
+		struct ow_interval_result result;
+		struct ow_flow_event event;
+	};
+};
+
 struct ow_store_writer {
 	char *path;
 	size_t most;
@@ -78,12 +87,14 @@ void ow_store_writer_state(struct ow_store_writer *k, struct ow_store_writer_sta
 		.failing = state.failing, .stored = state.written, .lost = lost_so_far(k), .waiting = state.waiting};
 }
 
-/* The result will be missing in the store, and its row will have the cause. */
-static void lose(struct ow_store_writer *k, const struct ow_interval_result *result)
+/* The result will be missing in the store, and its row will have the cause. Events are not counted: they are in the
+ * log. */
+static void lose(struct ow_store_writer *k, const struct item *item)
 {
-	int64_t from_ns = result->start_ns, until_ns = result->start_ns + result->length_ns;
-	if (!result->final)
+	const struct ow_interval_result *result = &item->result;
+	if (item->is_event || !result->final)
 		return;
+	int64_t from_ns = result->start_ns, until_ns = result->start_ns + result->length_ns;
 	pthread_mutex_lock(&k->lock);
 	bool none = k->lost_ns == k->lost_last_ns;
 	k->lost++;
@@ -164,8 +175,8 @@ static void look_after_file(struct ow_store_writer *k, int64_t now)
 }
 
 /* Adds results and commits them. *ret_bad: the result that the store refuses, if the code is -EBADMSG. */
-static int commit_batch(struct ow_store_writer *k, const struct ow_interval_result *results, size_t count,
-                        size_t *ret_bad, struct ow_error *err)
+static int commit_batch(struct ow_store_writer *k, const struct item *items, size_t count, size_t *ret_bad,
+                        struct ow_error *err)
 {
 	int r = 0;
 	pthread_mutex_lock(&k->lock);
@@ -173,26 +184,27 @@ static int commit_batch(struct ow_store_writer *k, const struct ow_interval_resu
 	pthread_mutex_unlock(&k->lock);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		*ret_bad = i;
-		r = ow_store_add(k->store, &results[i], err);
+		r = items[i].is_event ? ow_store_add_event(k->store, &items[i].event, err)
+		                      : ow_store_add(k->store, &items[i].result, err);
 	}
 	return r < 0 ? r : ow_store_commit(k->store, err);
 }
 
 /* Writes the batch. A result that can never be written must not block the others. */
-static int write_batch(void *owner, void *items, size_t count, struct ow_error *err)
+static int write_batch(void *owner, void *batch, size_t count, struct ow_error *err)
 {
 	struct ow_store_writer *k = owner;
-	const struct ow_interval_result *results = items;
+	const struct item *items = batch;
 	size_t bad = 0;
 	bool relieved = false;
 	look_after_file(k, ow_retry_writer_now_ns());
 	int r = k->store ? 0 : open_store(k, err);
 	while (r == 0 && count) {
-		r = commit_batch(k, results, count, &bad, err);
+		r = commit_batch(k, items, count, &bad, err);
 		if (r == 0) {
 			count = ow_retry_writer_remove(k->writer, 0, count, true);
 		} else if (r == -EBADMSG) {
-			lose(k, &results[bad]);
+			lose(k, &items[bad]);
 			count = ow_retry_writer_remove(k->writer, bad, 1, false);
 			r = 0;
 		} else if (r == -ENOSPC && !relieved && ow_store_relieve(k->store) == 0) {
@@ -261,7 +273,7 @@ int ow_store_writer_create(const struct ow_store_writer_options *options, struct
 	k->created_ns = k->real_ns = ow_clock_real_ns();
 	k->steady_ns = ow_retry_writer_now_ns();
 	k->path = strdup(options->path);
-	const struct ow_retry_writer_options o = {.item_size = sizeof(struct ow_interval_result),
+	const struct ow_retry_writer_options o = {.item_size = sizeof(struct item),
 	                                          .waiting_max = k->most,
 	                                          .batch_max = BATCH,
 	                                          .delay_ns = COMMIT_NS,
@@ -308,16 +320,26 @@ void ow_store_writer_free(struct ow_store_writer *k)
 	free(k);
 }
 
-void ow_store_writer_add(struct ow_store_writer *k, const struct ow_interval_result *result)
+static void add(struct ow_store_writer *k, const struct item *item)
 {
-	struct ow_interval_result oldest;
-	while (ow_retry_writer_add(k->writer, result) < 0) {
-		/* The oldest result is dropped. */
+	struct item oldest;
+	while (ow_retry_writer_add(k->writer, item) < 0) {
+		/* The oldest one is dropped. */
 		bool any = ow_retry_writer_take(k->writer, &oldest);
-		lose(k, any ? &oldest : result);
+		lose(k, any ? &oldest : item);
 		if (!any)
 			return;
 	}
+}
+
+void ow_store_writer_add(struct ow_store_writer *k, const struct ow_interval_result *result)
+{
+	add(k, &(struct item){.result = *result});
+}
+
+void ow_store_writer_add_event(struct ow_store_writer *k, const struct ow_flow_event *event)
+{
+	add(k, &(struct item){.is_event = true, .event = *event});
 }
 
 void ow_store_writer_commit(struct ow_store_writer *k)

@@ -32,6 +32,7 @@ void ow_store_writer_free(struct ow_store_writer *keeper);
 
 /* Takes a copy. Never waits for the disk. */
 void ow_store_writer_add(struct ow_store_writer *keeper, const struct ow_interval_result *result);
+void ow_store_writer_add_event(struct ow_store_writer *keeper, const struct ow_flow_event *event);
 /* All results so far are to be committed together now. Without this call they are committed after a second. */
 void ow_store_writer_commit(struct ow_store_writer *keeper);
 /* Sets other limits. */

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/word.h"
 #include "result/result_json.h"
+#include "store/event_row.h"
 #include "store/stored_file.h"
 #include "base/format.h"
 #include <errno.h>
@@ -395,6 +396,101 @@ int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t cou
 	if (r == 0 && code != SQLITE_DONE)
 		r = ow_database_fail(&stored->file, err);
 	sqlite3_finalize(statement);
+	return r;
+}
+
+/* -- events ------------------------------------------------------------------------------------------------------- */
+
+static int prepare_events(const struct ow_stored *stored, const char *columns, const char *tail,
+                          sqlite3_stmt **ret_statement, struct ow_error *err)
+{
+	char *sql = NULL;
+	size_t size;
+	FILE *out = open_memstream(&sql, &size);
+	if (!out)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	fprintf(out, "SELECT %s FROM event WHERE time_ns >= ?1 AND time_ns < ?2", columns);
+	put_lanes(out, stored);
+	fprintf(out, " %s", tail);
+	int r = fclose(out) == 0 ? ow_database_prepare(&stored->file, sql, ret_statement, err)
+	                         : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	free(sql);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(*ret_statement, 1, stored->filter.since_ns);
+	sqlite3_bind_int64(*ret_statement, 2, stored->filter.until_ns);
+	return 0;
+}
+
+/* The id just before the newest `limit` events. */
+static int first_event(const struct ow_stored *stored, uint64_t limit, int64_t *ret_id, struct ow_error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	*ret_id = 0;
+	if (!limit || limit > INT64_MAX)
+		return 0;
+	int r = prepare_events(stored, "id", "ORDER BY id DESC LIMIT 1 OFFSET ?3", &statement, err);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(statement, 3, (int64_t)limit - 1);
+	int code = sqlite3_step(statement);
+	if (code == SQLITE_ROW)
+		*ret_id = sqlite3_column_int64(statement, 0) - 1;
+	else if (code != SQLITE_DONE)
+		r = ow_database_fail(&stored->file, err);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+static void name_event(const struct ow_stored_lane *lane, struct ow_flow_event *event)
+{
+	memcpy(event->segment, lane->segment, sizeof event->segment);
+	memcpy(event->class_name, lane->class_name, sizeof event->class_name);
+	memcpy(event->from, lane->from, sizeof event->from);
+	memcpy(event->to, lane->to, sizeof event->to);
+}
+
+/* Reads the next portion after *id. Returns the number of events, or a negative errno. *ret_more: there may be more. */
+static int event_portion(const struct ow_stored *stored, sqlite3_stmt *statement, struct ow_flow_event *event,
+                         int64_t *id, bool *ret_more, struct ow_error *err)
+{
+	int rows = 0, count = 0, code = SQLITE_DONE;
+	sqlite3_bind_int64(statement, 3, *id);
+	while (rows < PORTION && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		const struct ow_stored_lane *lane = ow_stored_lane(stored, sqlite3_column_int64(statement, 1));
+		*id = sqlite3_column_int64(statement, 0);
+		event[count] = (struct ow_flow_event){.start_ns = 0};
+		if (lane)
+			name_event(lane, &event[count]);
+		count += ow_event_row_read(statement, &event[count]);
+		rows++;
+	}
+	*ret_more = rows == PORTION;
+	int r = code == SQLITE_DONE || code == SQLITE_ROW ? count : ow_database_fail(&stored->file, err);
+	sqlite3_reset(statement);
+	return r;
+}
+
+int ow_stored_events(struct ow_stored *stored, uint64_t limit, ow_stored_each_event *each, void *arg,
+                     struct ow_error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	int64_t id = 0;
+	if (stored->file.version < OW_EVENT_ROW_SINCE)
+		return 0;
+	struct ow_flow_event *event = reallocarray(NULL, PORTION, sizeof *event);
+	int r = event ? first_event(stored, limit, &id, err)
+	              : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	if (r == 0)
+		r = prepare_events(stored, ow_event_row_select, "AND id > ?3 ORDER BY id LIMIT 256", &statement, err);
+	for (bool more = true; r == 0 && more;) {
+		int count = event_portion(stored, statement, event, &id, &more, err);
+		r = count < 0 ? count : 0;
+		for (int i = 0; r == 0 && i < count; i++)
+			r = each(arg, &event[i]);
+	}
+	sqlite3_finalize(statement);
+	free(event);
 	return r;
 }
 

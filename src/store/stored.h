@@ -2,7 +2,7 @@
 #ifndef OW_STORE_STORED_H
 #define OW_STORE_STORED_H
 
-#include "result/interval_result.h"
+#include "result/flow_event.h"
 #include <oneway/error.h>
 #include <stdio.h>
 
@@ -48,6 +48,12 @@ extern const char *const ow_stored_by_name[];
 /* The worst first. Intervals in which the value is not known are omitted. */
 int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t count, ow_stored_each *each, void *arg,
                     struct ow_error *err);
+
+typedef int ow_stored_each_event(void *arg, const struct ow_flow_event *event);
+/* Events of flows, in the order in which they were found; with a limit (0 = none) only the newest ones. Stores of
+ * earlier versions have none. */
+int ow_stored_events(struct ow_stored *stored, uint64_t limit, ow_stored_each_event *each, void *arg,
+                     struct ow_error *err);
 
 /* All columns as they are stored (docs/store.md), with the names of the lane. *ret_rows: their number. */
 int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t *ret_rows, struct ow_error *err);

@@ -3,6 +3,7 @@
 #define TESTS_REPORT_STORE_FILE_H
 
 #include "result/fields.h"
+#include "store/database.h"
 #include "store/row.h"
 #include "store/store.h"
 #include <stdio.h>
@@ -60,8 +61,9 @@ static inline void store_add(struct ow_store *store, const struct ow_interval_re
 /* Makes the file one of schema 1. 0 or an SQLite error. */
 static inline int store_to_first_schema(sqlite3 *db)
 {
-	int code = sqlite3_exec(db, "DROP INDEX result_time; CREATE INDEX result_start ON result (start_ns)", NULL,
-	                        NULL, NULL);
+	int code = sqlite3_exec(
+		db, "DROP TABLE event; DROP INDEX result_time; CREATE INDEX result_start ON result (start_ns)", NULL,
+		NULL, NULL);
 	for (size_t i = 0; i < ow_field_count && code == SQLITE_OK; i++) {
 		char columns[200], sql[300], *rest = columns;
 		snprintf(columns, sizeof columns, "%s", ow_fields[i].since > 1 ? ow_fields[i].columns : "");

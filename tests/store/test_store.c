@@ -136,7 +136,7 @@ static void kind_of_file(void **state)
 	ow_store_close(store_open());
 	sqlite3 *db = look();
 	assert_string_equal(query(db, "PRAGMA journal_mode"), "wal");
-	assert_int_equal(atoi(query(db, "PRAGMA user_version")), ow_row_version());
+	assert_int_equal(atoi(query(db, "PRAGMA user_version")), ow_database_newest());
 	assert_string_equal(query(db, "PRAGMA auto_vacuum"), "2");
 	assert_string_equal(query(db, "PRAGMA application_id"), "1870094713");
 	assert_string_equal(query(db, "SELECT count(*) FROM meta WHERE key IN ('created_ns', 'opened_by')"), "2");
@@ -246,11 +246,11 @@ static void others_are_refused(void **state)
 	ow_store_close(store_open());
 	db = look();
 	char sql[100];
-	snprintf(sql, sizeof sql, "PRAGMA user_version = %d", ow_row_version() + 1);
+	snprintf(sql, sizeof sql, "PRAGMA user_version = %d", ow_database_newest() + 1);
 	query(db, sql);
 	sqlite3_close(db);
-	snprintf(sql, sizeof sql, "newer version of oneway (schema %d, this one knows %d)", ow_row_version() + 1,
-	         ow_row_version());
+	snprintf(sql, sizeof sql, "newer version of oneway (schema %d, this one knows %d)", ow_database_newest() + 1,
+	         ow_database_newest());
 	refused(ENOTSUP, sql);
 	store_fresh(NULL);
 
@@ -381,12 +381,13 @@ static void older_schema(void **state)
 	store_add(store, &r);
 	ow_store_close(store);
 	db = look();
-	assert_int_equal(atoi(query(db, "PRAGMA user_version")), ow_row_version());
+	assert_int_equal(atoi(query(db, "PRAGMA user_version")), ow_database_newest());
 	assert_string_equal(
 		query(db, "SELECT group_concat(active) FROM (SELECT active FROM results ORDER BY start_ns)"), "0,1");
 	assert_string_equal(query(db, "SELECT count(*) FROM result"), "2");
 	assert_string_equal(query(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'result_start'"), "0");
 	assert_string_equal(query(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'result_time'"), "1");
+	assert_string_equal(query(db, "SELECT count(*) FROM event"), "0");
 	assert_string_equal(query(db, "PRAGMA integrity_check"), "ok");
 	/* A failing migration leaves it as it was. */
 	query(db, "DROP INDEX result_time");

@@ -559,6 +559,119 @@ static void older_schema(void **state)
 	ow_stored_close(stored);
 }
 
+/* -- events ------------------------------------------------------------------------------------------------------- */
+
+struct told {
+	size_t count;
+	char text[8][OW_FLOW_EVENT_TEXT];
+	char *json;
+};
+
+static int note_event(void *arg, const struct ow_flow_event *event)
+{
+	struct told *told = arg;
+	size_t size;
+	free(told->json);
+	FILE *out = open_memstream(&told->json, &size);
+	ow_flow_event_json(out, event);
+	fclose(out);
+	if (told->count < 8)
+		ow_flow_event_text(event, told->text[told->count]);
+	told->count++;
+	return 0;
+}
+
+static size_t events_in(struct ow_stored *stored, int64_t since_ns, uint64_t limit, struct told *ret_told)
+{
+	struct ow_error err = {""};
+	*ret_told = (struct told){0};
+	choose(stored, &(struct ow_stored_filter){.since_ns = since_ns, .until_ns = INT64_MAX});
+	if (ow_stored_events(stored, limit, note_event, ret_told, &err) < 0)
+		fail_msg("%s", err.text);
+	return ret_told->count;
+}
+
+/* Of every kind, a second apart, beginning with the second interval. */
+static struct ow_flow_event sample_event(int i)
+{
+	static const enum ow_scope_event_kind kinds[] = {OW_SCOPE_STOPPED, OW_SCOPE_BACK, OW_SCOPE_REROUTED,
+	                                                 OW_SCOPE_SPRAYED, OW_SCOPE_MISSING};
+	struct ow_interval_result r = sample_live(1 + i);
+	struct ow_flow_event event = {.start_ns = r.start_ns + 5,
+	                              .omitted = i == 1 ? 3 : 0,
+	                              .scope = {.kind = kinds[i],
+	                                        .interval = 1 + i,
+	                                        .flows = 17,
+	                                        .share = i >= 3 ? .25 : 0,
+	                                        .ttl_change = i == 2 ? -3 : 0}};
+	memcpy(event.segment, r.segment, sizeof event.segment);
+	memcpy(event.class_name, r.class_name, sizeof event.class_name);
+	memcpy(event.from, r.from, sizeof event.from);
+	memcpy(event.to, r.to, sizeof event.to);
+	assert_true(ow_flow_event_set_network(&event, i == 4 ? "" : i == 2 ? "2001:db8::/32" : "10.1.0.0/16"));
+	return event;
+}
+
+static void edit_file(const char *sql)
+{
+	sqlite3 *db;
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+}
+
+/* What was told live is told again. */
+static void events(void **state)
+{
+	(void)state;
+	struct ow_store *store = store_open();
+	struct ow_error err = {""};
+	struct told live = {0}, told;
+	for (int i = 0; i < 5; i++) {
+		struct ow_interval_result r = sample_live(1 + i);
+		struct ow_flow_event event = sample_event(i);
+		store_add(store, &r);
+		assert_int_equal(ow_store_add_event(store, &event, &err), 0);
+		note_event(&live, &event);
+	}
+	assert_int_equal(ow_store_commit(store, &err), 0);
+	struct ow_stored *stored = look();
+	assert_int_equal(events_in(stored, INT64_MIN, 0, &told), 5);
+	for (int i = 0; i < 5; i++)
+		assert_string_equal(told.text[i], live.text[i]);
+	assert_string_equal(told.json, live.json);
+	free(told.json);
+	free(live.json);
+	assert_int_equal(events_in(stored, INT64_MIN, 2, &told), 2);
+	assert_string_equal(told.text[0], live.text[3]);
+	free(told.json);
+	assert_int_equal(events_in(stored, sample_event(2).start_ns, 0, &told), 3);
+	free(told.json);
+	ow_stored_close(stored);
+	/* Events go with the results of their time, the last of them with the last result. */
+	struct ow_store_limits limits = {.retention_ns = 1};
+	assert_int_equal(ow_store_trim(store, &limits, sample_live(3).start_ns + 1, &err), 1);
+	stored = look();
+	assert_int_equal(events_in(stored, INT64_MIN, 0, &told), 3);
+	free(told.json);
+	/* Rows that this program did not write. */
+	edit_file("UPDATE event SET kind = 'x' WHERE id = 4; UPDATE event SET network = '10.0.0.0/99' WHERE id = 3;"
+	          "UPDATE event SET flows = -1, share = 9e999, network = NULL WHERE id = 5");
+	assert_int_equal(events_in(stored, INT64_MIN, 0, &told), 1);
+	free(told.json);
+	ow_stored_close(stored);
+	assert_int_equal(ow_store_trim(store, &limits, INT64_MAX, &err), 1);
+	ow_store_close(store);
+	stored = look();
+	assert_int_equal(events_in(stored, INT64_MIN, 0, &told), 0);
+	ow_stored_close(stored);
+	/* A store of an earlier version. */
+	edit_file("DROP TABLE event; PRAGMA user_version = 5");
+	stored = look();
+	assert_int_equal(events_in(stored, INT64_MIN, 0, &told), 0);
+	ow_stored_close(stored);
+}
+
 static void no_store(const char *say, int code)
 {
 	struct ow_stored *stored = NULL;
@@ -676,6 +789,7 @@ int main(void)
 		cmocka_unit_test_setup(time_zones, store_fresh),
 		cmocka_unit_test_setup(plans, store_fresh),
 		cmocka_unit_test_setup(csv, store_fresh),
+		cmocka_unit_test_setup(events, store_fresh),
 		cmocka_unit_test_setup(older_schema, store_fresh),
 		cmocka_unit_test_setup(other_files, store_fresh),
 		cmocka_unit_test_setup(while_writing, store_fresh),

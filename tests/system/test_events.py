@@ -14,6 +14,7 @@ START_NS = 1700000000 * 10**9  # 22:13:20
 FLOWS, MOVING, SECONDS, RATE = 20, 17, 30, 50
 
 PARIS = """point: paris
+store: paris.db
 listen: 127.0.0.1:0
 psk: lab.psk
 interfaces: [{file: b.pcap, speed: 6}]
@@ -21,6 +22,7 @@ segments:
   - {name: x, peer: london, to_peer: not src net 10.0.0.0/8}
 """
 LONDON = """point: london
+store: london.db
 psk: lab.psk
 interfaces: [{file: a.pcap, speed: 6}]
 segments:
@@ -85,9 +87,14 @@ class Events(points.Case):
         self.check_detour(events, "b.pcap")
         lost = sum(r["lost"] for r in results)
         self.assertEqual(lost + sum(r["unshared_sent"] for r in results), missing)
-        text = self.live("--lines")
+        text = self.live("--lines", "--store", self.path("results.db"))
         self.assertIn("  * since 22:13:30 17 flows of 10.1.0.0/22 no longer pass b.pcap\n", text)
         self.assertIn("  * since 22:13:38 17 flows of 10.1.0.0/22 pass b.pcap again\n", text)
+        # The store has the same events.
+        done = command.oneway("results", self.path("results.db"), "--events", "--json")
+        self.assertEqual([json.loads(line)["event"] for line in done.stdout.splitlines()], events)
+        done = command.oneway("results", self.path("results.db"), "--events", env={"TZ": "UTC"})
+        self.assertIn("2023-11-14 22:13:30  all a.pcap>b.pcap: 17 flows of 10.1.0.0/22 no longer pass b.pcap\n", done.stdout)
         # Where everything must pass, packets are lost and nothing else is said.
         results, events = self.lines("--scope", "all")
         self.assertEqual((sum(r["lost"] for r in results), events), (missing, []))
@@ -136,6 +143,9 @@ class Events(points.Case):
         self.assertIn("with a TTL that is 2 lower than before: they were rerouted", london.log)
         self.assertEqual(set(kinds.values()), {1}, rerouted)
         self.assertEqual(paris.events, [])
+        for name, events in (("london", london.events), ("paris", [])):
+            done = command.oneway("results", self.path(name + ".db"), "--events", "--json")
+            self.assertEqual([json.loads(line)["event"] for line in done.stdout.splitlines()], events)
 
 
 if __name__ == "__main__":

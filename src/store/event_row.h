@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_STORE_EVENT_ROW_H
+#define OW_STORE_EVENT_ROW_H
+
+#include "result/flow_event.h"
+#include <sqlite3.h>
+
+/* An event of flows as a row of table event. What a kind of event does not have is NULL. */
+
+/* The version of the schema that has the table. */
+#define OW_EVENT_ROW_SINCE 6
+
+extern const char ow_event_row_schema[];
+/* Parameter 1 is the lane. */
+extern const char ow_event_row_insert[];
+void ow_event_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_flow_event *event);
+/* The columns to SELECT: id and lane, then those that ow_event_row_read reads. It leaves the names of the lane alone.
+ * false: not a row of ours. */
+extern const char ow_event_row_select[];
+bool ow_event_row_read(sqlite3_stmt *statement, struct ow_flow_event *event);
+
+#endif
