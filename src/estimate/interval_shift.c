@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define CLEARLY     0.9  /* a higher quantile is taken if it costs less than this share */
-#define WORTH_IT    0.8  /* the shift changes if the new one costs less than this share */
-#define CHANGE_MOST 0.25 /* of the interval's length, at a boundary */
+#define CLEARLY      0.9  /* a higher quantile is taken if it costs less than this share */
+#define WORTH_IT     0.8  /* the shift changes if the new one costs less than this share */
+#define EARLIER_MOST 0.25 /* of the interval's length, at a boundary */
 
 static int by_size(const void *a, const void *b)
 {
@@ -42,13 +42,13 @@ static int64_t best_of(const int64_t *sorted, size_t count, double *ret_cost)
 
 int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t *delay_ns, size_t count)
 {
-	double cost, most = CHANGE_MOST * (double)length_ns;
+	double cost;
 	if (!count)
 		return current_ns;
 	qsort(delay_ns, count, sizeof *delay_ns, by_size);
 	int64_t best = best_of(delay_ns, count, &cost);
 	if (cost >= WORTH_IT * ow_interval_shift_cost(delay_ns, count, current_ns))
 		return current_ns;
-	double change = (double)best - (double)current_ns;
-	return current_ns + (int64_t)fmax(-most, fmin(change, most));
+	double earliest = (double)current_ns - EARLIER_MOST * (double)length_ns;
+	return (double)best < earliest ? (int64_t)earliest : best;
 }

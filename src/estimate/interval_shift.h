@@ -19,8 +19,8 @@
 
 /*
  * The shift of the next boundary, from that of the last one and a sample of the delays of the last interval (any order;
- * the array is sorted). It changes only if that saves a fifth of the cost, and by at most a quarter of the interval's
- * length. count 0: as it was.
+ * the array is sorted). It changes only if that saves a fifth of the cost: later by any time, which makes one interval
+ * longer, and earlier by at most a quarter of the interval's length. count 0: as it was.
  */
 int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t *delay_ns, size_t count);
 

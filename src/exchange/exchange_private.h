@@ -89,6 +89,12 @@ void ow_exchange_say_none(struct ow_exchange *x, int64_t interval, const char *r
 void ow_exchange_set_shift(struct ow_exchange *x, unsigned shift);
 /* The other point had to sample more coarsely in this interval: informs the recorder, if it does not know yet. */
 void ow_exchange_raise_shift(struct ow_exchange *x, unsigned shift, int64_t interval);
+/* The shift of the receiver's intervals that is nearest to this one and allowed. */
+static inline int64_t ow_exchange_cut(const struct ow_exchange *x, int64_t shift_ns)
+{
+	int64_t most_ns = x->options.shift_max_ns;
+	return shift_ns < 0 ? 0 : shift_ns < most_ns ? shift_ns : most_ns;
+}
 /* Name of the other point. */
 const char *ow_exchange_peer(const struct ow_exchange *x);
 /* A result with everything that is known before the comparison. */

@@ -341,7 +341,7 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 	if (x->sinks.floor && message->floor.samples)
 		x->sinks.floor(x->sinks.arg, &message->floor, r);
 	if (!m->final && x->sinks.cut && x->options.shift_max_ns)
-		x->sinks.cut(x->sinks.arg, message->cut_shift_ns);
+		x->sinks.cut(x->sinks.arg, ow_exchange_cut(x, message->cut_shift_ns));
 	*(m->final ? &reception->told_final : &reception->told) = true;
 	slot->since_ns = x->now_ns;
 	drop_page(slot);

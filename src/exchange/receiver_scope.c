@@ -12,8 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Announcements that may wait for their intervals. */
-#define ANNOUNCED_MAX (2 * OW_EXCHANGE_WINDOW)
+/*
+ * Announcements that may wait for their intervals: as many as the sender keeps, which is ahead by the delay and by the
+ * difference of the clocks. Of further keys only the digest is kept, and the interval is unknown.
+ */
+#define ANNOUNCED_MAX      OW_SCOPE_FLIGHT_MAX
+#define ANNOUNCED_KEYS_MAX (4 * (size_t)OW_SCOPE_LIVE_MAX)
 
 struct announced {
 	int64_t interval;
@@ -33,6 +37,7 @@ struct ow_receiver_scope {
 	struct ow_scope_receiver *receiver;
 	struct announced *announced; /* by rising interval */
 	size_t announceds, room;
+	size_t keys;       /* of all that are announced */
 	int64_t last;      /* interval that was taken */
 	struct held *held; /* the newest first */
 	size_t helds, held_max;
@@ -78,6 +83,29 @@ void ow_receiver_scope_free(struct ow_receiver_scope *s)
 	free(s);
 }
 
+static size_t keys_of(const struct ow_scope_update *update)
+{
+	return update->hot.count + update->fine.count + update->keys.count;
+}
+
+/* The digest no longer fits: the sender will begin anew. */
+static void forget_keys(struct ow_scope_update *update)
+{
+	struct ow_scope_update rest = {
+		.generation = update->generation, .reset = update->reset, .digest = update->digest};
+	ow_scope_update_done(update);
+	*update = rest;
+}
+
+/* Removes the oldest, which the caller frees. */
+static struct announced shift_announced(struct ow_receiver_scope *s)
+{
+	struct announced oldest = s->announced[0];
+	memmove(s->announced, s->announced + 1, --s->announceds * sizeof *s->announced);
+	s->keys -= keys_of(&oldest.update);
+	return oldest;
+}
+
 int ow_receiver_scope_announced(struct ow_receiver_scope *s, int64_t interval, const struct ow_message_scope *message,
                                 struct ow_error *err)
 {
@@ -86,8 +114,6 @@ int ow_receiver_scope_announced(struct ow_receiver_scope *s, int64_t interval, c
 	/* Announced again after a connection was lost. */
 	if (interval <= newest)
 		return 0;
-	if (s->announceds >= ANNOUNCED_MAX && !message->reset)
-		return ow_error_set(err, EPROTO, "message SCOPE: more intervals ahead than anybody needs");
 	int r = ow_scope_update_of_message(message, &update, err);
 	if (r == 0 && OW_GROW(s->announced, s->room, s->announceds + 1) < 0)
 		r = -ENOMEM;
@@ -95,6 +121,14 @@ int ow_receiver_scope_announced(struct ow_receiver_scope *s, int64_t interval, c
 		ow_scope_update_done(&update);
 		return r;
 	}
+	/* The sender gave up the oldest, too. */
+	if (s->announceds == ANNOUNCED_MAX) {
+		struct announced oldest = shift_announced(s);
+		ow_scope_update_done(&oldest.update);
+	}
+	if (s->keys + keys_of(&update) > ANNOUNCED_KEYS_MAX)
+		forget_keys(&update);
+	s->keys += keys_of(&update);
 	s->announced[s->announceds++] = (struct announced){interval, update};
 	return 0;
 }
@@ -225,8 +259,7 @@ static int take(struct ow_receiver_scope *s, const struct announced *next, struc
 int ow_receiver_scope_take(struct ow_receiver_scope *s, struct ow_interval_packets *page,
                            struct ow_scope_answer *ret_answer, uint64_t *ret_unshared, struct ow_error *err)
 {
-	struct announced next = s->announced[0];
-	memmove(s->announced, s->announced + 1, --s->announceds * sizeof *s->announced);
+	struct announced next = shift_announced(s);
 	s->last = next.interval;
 	struct ow_lane_flows flows = {0};
 	*ret_unshared = 0;

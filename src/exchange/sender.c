@@ -183,21 +183,15 @@ static int64_t later(int64_t a, int64_t b)
 /* The receiver shifts its intervals by the usual delay: later by any time, earlier by a part of an interval. */
 static void choose_shift(struct ow_sender *s, const struct ow_comparison *c)
 {
-	int64_t length_ns = s->x.options.length_ns, shift_ns = c->theirs.end_shift_ns, next_ns;
+	int64_t length_ns = s->x.options.length_ns;
 	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS];
 	size_t count = ow_interval_results_delays(s->missing.results, delay_ns);
-	while ((next_ns = ow_interval_shift(shift_ns, length_ns, delay_ns, count)) != shift_ns) {
-		bool earlier = next_ns < shift_ns;
-		shift_ns = next_ns;
-		if (earlier || shift_ns > s->x.options.shift_max_ns)
-			break;
-	}
+	int64_t shift_ns = ow_interval_shift(c->theirs.end_shift_ns, length_ns, delay_ns, count);
 	/* The order of packets that arrive early is not known. */
 	int64_t least_ns = ow_forecast_window(&s->forecast, ow_comparison_window(c)).least_ns;
 	if (s->x.options.exact && shift_ns > least_ns)
 		shift_ns = later(least_ns, c->theirs.end_shift_ns - length_ns / 4);
-	shift_ns = shift_ns < s->x.options.shift_max_ns ? shift_ns : s->x.options.shift_max_ns;
-	s->cut_shift_ns = shift_ns > 0 ? shift_ns : 0;
+	s->cut_shift_ns = ow_exchange_cut(&s->x, shift_ns);
 }
 
 #define FINE_MAX 256
@@ -325,9 +319,10 @@ static int start(struct ow_exchange *x, struct ow_comparison *c)
 		ow_exchange_raise_shift(x, theirs, c->slot.interval);
 	}
 	int r = ow_sender_confirm(c, sender_of(x)->announcer);
-	if (r == -ESTALE) {
+	if (r == -ESTALE || r == -ENOENT) {
 		ow_comparison_unknown(c, ow_cause_scope_lost);
-		ow_scope_announcer_reset(sender_of(x)->announcer);
+		if (r == -ESTALE)
+			ow_scope_announcer_reset(sender_of(x)->announcer);
 		return 0;
 	}
 	return r < 0 ? r : x->method->start(c);
@@ -369,6 +364,14 @@ static void advance(struct ow_exchange *x)
 
 /* -- frames ------------------------------------------------------------------------------------------------------- */
 
+/* Bytes that are kept of a synopsis and its answer to SCOPE. A key of a list is 8 bytes here, and at least 23 bits there. */
+static size_t memory_of(const struct ow_message_synopsis *m)
+{
+	const struct ow_message_scope_answer *a = &m->scope;
+	size_t lists = (size_t)a->late_size + a->fine_size + a->rerouted_size;
+	return m->synopsis_size + (size_t)a->seen_size + a->changes + 3 * lists;
+}
+
 /* The pushed synopsis, or the same for fewer packets. */
 static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *m, struct ow_error *err)
 {
@@ -380,7 +383,7 @@ static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *
 		r = ow_sender_take_answer(c, &m->scope, err);
 	if (r < 0)
 		return r;
-	c->held = m->synopsis_size;
+	c->held = memory_of(m);
 	c->theirs = *m;
 	c->theirs.synopsis = NULL;
 	c->theirs.scope = (struct ow_message_scope_answer){0};
@@ -471,7 +474,7 @@ static int on_synopsis(struct ow_exchange *x, const struct ow_message *message, 
 	struct ow_comparison *c = comparison_for(x, message->interval);
 	bool wanted = c && wants(c, m->part);
 	x->ahead_ns = (int64_t)((uint64_t)m->sent_ns - (uint64_t)x->now_ns);
-	if (wanted && !has_room(x, m->synopsis_size)) {
+	if (wanted && !has_room(x, memory_of(m))) {
 		ow_exchange_say_none(x, message->interval, "no memory for so many synopses");
 		if (c->slot.page)
 			ow_comparison_unknown(c, ow_cause_too_many_synopses);
@@ -526,7 +529,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 		/* The other point may close its interval first. */
 		c = comparison_for(x, message->interval);
 		if (sender_of(x)->announcer && ow_cause_of(message->text.text) == OW_CAUSE_SCOPE_LOST)
-			ow_scope_announcer_reset(sender_of(x)->announcer);
+			ow_scope_announcer_lost(sender_of(x)->announcer, message->interval);
 		if (c && c->stage < OW_STAGE_READY) {
 			char cause[OW_RESULT_CAUSE];
 			snprintf(cause, sizeof cause, ow_cause_of_point, ow_exchange_peer(x), message->text.text);

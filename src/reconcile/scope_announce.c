@@ -359,7 +359,14 @@ static int find_flight(const struct ow_scope_announcer *a, int64_t interval, siz
 	while (i < a->flights && a->flight[i].interval < interval)
 		i++;
 	*ret_index = i;
-	return i < a->flights && a->flight[i].interval == interval ? 0 : -EINVAL;
+	return i < a->flights && a->flight[i].interval == interval ? 0 : -ENOENT;
+}
+
+void ow_scope_announcer_lost(struct ow_scope_announcer *a, int64_t interval)
+{
+	size_t index;
+	if (find_flight(a, interval, &index) == 0)
+		ow_scope_announcer_reset(a);
 }
 
 int ow_scope_confirm(struct ow_scope_announcer *a, int64_t interval, const struct ow_scope_answer *answer,
@@ -367,7 +374,7 @@ int ow_scope_confirm(struct ow_scope_announcer *a, int64_t interval, const struc
 {
 	size_t index;
 	if (find_flight(a, interval, &index) < 0)
-		return ow_error_set(err, EINVAL, "no update of this interval waits for an answer");
+		return ow_error_set(err, ENOENT, "no update of this interval waits for an answer");
 	int r = 0;
 	for (size_t i = 0; i <= index && r == 0; i++) {
 		r = ow_scope_set_apply(&a->confirmed, a->flight[i].interval, &a->flight[i].update);

@@ -116,12 +116,15 @@ void ow_scope_announcer_free(struct ow_scope_announcer *announcer);
 /* Pairs that shall be FINE from the next update on (scope_verdict.h finds them). Beyond the limit they are ignored. */
 int ow_scope_make_fine(struct ow_scope_announcer *announcer, const uint64_t *pair_keys, size_t count);
 /*
- * B answered NONE because digests differ, or ow_scope_confirm returned -ESTALE or -ENOMEM: forgets the updates in
+ * ow_scope_confirm returned -ESTALE or -ENOMEM: forgets the updates in
  * flight. The next update is a reset with all live keys; what is too much for one update follows with the next ones.
  * Nothing can be compared before B has it. A connection that breaks needs no reset: A sends what is in flight again, B
  * the answers that A did not get, and ignores updates that it has.
  */
 void ow_scope_announcer_reset(struct ow_scope_announcer *announcer);
+/* B answered NONE to this interval because digests differ. A reset, unless one came after its update: that one is on its
+ * way, and another one would forget it. */
+void ow_scope_announcer_lost(struct ow_scope_announcer *announcer, int64_t interval);
 /* The nth update, from 0 on, that has no answer yet; NULL if there are not so many. Valid until the next call. */
 const struct ow_scope_update *ow_scope_in_flight(const struct ow_scope_announcer *announcer, size_t nth,
                                                  int64_t *ret_interval);
@@ -134,7 +137,8 @@ int ow_scope_announce(struct ow_scope_announcer *announcer, int64_t interval, co
  * B's answer to the update of an interval. in_scope[k] becomes 1 for each flow of A's interval that is to be compared,
  * else 0: the same array as was announced. Updates of earlier intervals without an answer (NONE) are applied as well.
  * Wishes of B (fine) are followed with the next update. -ESTALE: the digests differ, so nothing can be compared: reset.
- * -EINVAL: the answer does not fit to the update, or there is no such update. -ENOMEM: reset.
+ * -EINVAL: the answer does not fit to the update: reset. -ENOMEM: reset. -ENOENT: there is no such update, or a reset came
+ * after it: nothing can be compared, and no other reset is needed.
  */
 int ow_scope_confirm(struct ow_scope_announcer *announcer, int64_t interval, const struct ow_scope_answer *answer,
                      const struct ow_scope_flow *flows, size_t count, uint8_t *in_scope, struct ow_error *err);

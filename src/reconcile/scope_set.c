@@ -35,21 +35,11 @@ void ow_scope_set_done(struct ow_scope_set *set)
 	ow_scope_set_init(set, set->overlap, set->secret);
 }
 
-static void listing_clear(struct ow_scope_listing *listing)
-{
-	if (listing->slot)
-		memset(listing->slot, 0, listing->slots * sizeof *listing->slot);
-	listing->used = 0;
-}
-
 void ow_scope_set_clear(struct ow_scope_set *set)
 {
-	if (set->slot)
-		memset(set->slot, 0, set->slots * sizeof *set->slot);
-	set->used = 0;
-	listing_clear(&set->fine);
-	listing_clear(&set->hot);
-	set->digest = set->seen_digest = 0;
+	uint16_t generation = set->generation;
+	ow_scope_set_done(set);
+	set->generation = generation;
 }
 
 /* -- keys ---------------------------------------------------------------------------------------------------------- */
@@ -207,14 +197,23 @@ int ow_scope_set_list(struct ow_scope_set *set, struct ow_scope_listing *listing
 
 /* -- updates ------------------------------------------------------------------------------------------------------- */
 
+/* A table that was this large last time. It shrinks with what is in it: the other point may begin a generation with
+ * each update, and the work must not exceed what it sent. */
+static size_t slots_after(size_t slots, size_t used)
+{
+	while (slots > SLOTS_MIN && slots / 8 > used)
+		slots /= 2;
+	return slots;
+}
+
 int ow_scope_set_turn(struct ow_scope_set *set, uint16_t generation)
 {
 	set->generation = generation;
-	int r = set->slots ? rebuild(set, set->slots) : 0;
+	int r = set->slots ? rebuild(set, slots_after(set->slots, set->used)) : 0;
 	if (r == 0 && set->fine.slots)
-		r = listing_rebuild(set, &set->fine, set->fine.slots);
+		r = listing_rebuild(set, &set->fine, slots_after(set->fine.slots, set->fine.used));
 	if (r == 0 && set->hot.slots)
-		r = listing_rebuild(set, &set->hot, set->hot.slots);
+		r = listing_rebuild(set, &set->hot, slots_after(set->hot.slots, set->hot.used));
 	return r;
 }
 

@@ -48,7 +48,7 @@ static inline uint16_t ow_scope_slot_generation(uint64_t slot)
 
 void ow_scope_set_init(struct ow_scope_set *set, uint32_t overlap, uint64_t secret);
 void ow_scope_set_done(struct ow_scope_set *set);
-/* Forgets everything, keeps the memory. */
+/* Forgets everything but the generation. */
 void ow_scope_set_clear(struct ow_scope_set *set);
 
 /* Begins a generation: forgets what is older than the one before. 0 or -ENOMEM. */

@@ -59,17 +59,29 @@ static int rebuild(struct ow_scope_waste *waste, size_t slots, int64_t interval)
 	return 0;
 }
 
-static struct ow_scope_wasted *entry(struct ow_scope_waste *waste, uint64_t key, int64_t interval)
+/* Room for one more. The largest table is looked through once an interval, not for each packet. */
+static bool make_room(struct ow_scope_waste *waste, int64_t interval)
 {
 	size_t slots = waste->slots;
-	if (!slots || 2 * (waste->used + 1) > slots) {
-		bool more = slots < 2 * OW_SCOPE_WASTE_MAX;
-		if (rebuild(waste,
-		            !slots ? SLOTS_MIN
-		            : more ? 2 * slots
-		                   : slots,
-		            interval) < 0 ||
-		    2 * (waste->used + 1) > waste->slots)
+	if (2 * (waste->used + 1) <= slots)
+		return true;
+	bool more = slots < 2 * OW_SCOPE_WASTE_MAX;
+	if (!more && interval <= waste->rebuilt)
+		return false;
+	waste->rebuilt = interval;
+	return rebuild(waste,
+	               !slots ? SLOTS_MIN
+	               : more ? 2 * slots
+	                      : slots,
+	               interval) == 0 &&
+	       2 * (waste->used + 1) <= waste->slots;
+}
+
+static struct ow_scope_wasted *entry(struct ow_scope_waste *waste, uint64_t key, int64_t interval)
+{
+	if (!make_room(waste, interval)) {
+		struct ow_scope_wasted *known = waste->slots ? place(waste->slot, waste->slots, key) : NULL;
+		if (!known || !known->key)
 			return NULL;
 	}
 	struct ow_scope_wasted *wasted = place(waste->slot, waste->slots, key);

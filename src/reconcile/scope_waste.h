@@ -26,7 +26,8 @@ struct ow_scope_wasted {
 struct ow_scope_waste {
 	struct ow_scope_wasted *slot;
 	size_t slots, used;
-	uint64_t *fine; /* keys of pairs that are to be FINE and were not taken yet */
+	int64_t rebuilt; /* the interval when it last was */
+	uint64_t *fine;  /* keys of pairs that are to be FINE and were not taken yet */
 	size_t fines, room;
 };
 

@@ -5,7 +5,10 @@
  */
 #include "scope_world.h"
 
+#include "base/hash.h"
 #include "base/random.h"
+#include "reconcile/scope_set.h"
+#include "reconcile/scope_waste.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -299,7 +302,7 @@ static void test_lies(void **state)
 			       late = {.seen = seen, .seen_bytes = 1, .late = {&stranger, 1}};
 	assert_int_equal(ow_scope_announce(ends.a, 0, flows, 1, &update), 0);
 	assert_int_equal(ow_scope_announce(ends.a, 0, flows, 1, &update), -EINVAL);
-	assert_int_equal(ow_scope_confirm(ends.a, 1, &none, flows, 1, in_scope, &ends.err), -EINVAL);
+	assert_int_equal(ow_scope_confirm(ends.a, 1, &none, flows, 1, in_scope, &ends.err), -ENOENT);
 	assert_int_equal(ow_scope_confirm(ends.a, 0, &none, flows, 1, in_scope, &ends.err), -EINVAL);
 	ow_scope_announcer_reset(ends.a);
 	assert_int_equal(ow_scope_announce(ends.a, 1, flows, 1, &update), 0);
@@ -314,7 +317,101 @@ static void test_lies(void **state)
 	free_ends(&ends);
 }
 
+/* A set does not stay large when little is in it: work for an update follows from what was sent. */
+static void test_set_shrinks(void **state)
+{
+	(void)state;
+	struct ow_scope_set set;
+	ow_scope_set_init(&set, 1, 1);
+	for (uint64_t k = 0; k < OW_SCOPE_UPDATE_MAX; k++) {
+		assert_int_equal(ow_scope_set_add(&set, k), 0);
+		assert_int_equal(ow_scope_set_list(&set, &set.fine, k, 0), 0);
+	}
+	for (uint16_t g = 1; g <= 3; g++)
+		assert_int_equal(ow_scope_set_turn(&set, g), 0);
+	assert_int_equal(set.used + set.fine.used, 0);
+	assert_true(set.slots <= 64 && set.fine.slots <= 64);
+	assert_int_equal(ow_scope_set_add(&set, 7), 0);
+	assert_non_null(ow_scope_set_find(&set, 7));
+	ow_scope_set_clear(&set);
+	assert_null(ow_scope_set_find(&set, 7));
+	assert_true(set.slots == 0 && set.digest == 0 && set.generation == 3);
+	ow_scope_set_done(&set);
+}
+
+/* More pairs than there is room for, packet by packet. It takes minutes if the table is built anew for each. */
+static void test_waste_is_full(void **state)
+{
+	(void)state;
+	struct ow_scope_waste waste = {0};
+	for (uint64_t k = 0; k < 1000000; k++)
+		ow_scope_waste_add(&waste, ow_scope_key(ow_mix64(k)), 5, 2);
+	assert_true(waste.used <= OW_SCOPE_WASTE_MAX && waste.slots <= 2 * OW_SCOPE_WASTE_MAX);
+	/* Those that have a place go on, and others follow when they are old. */
+	for (unsigned i = 0; i < 5; i++)
+		ow_scope_waste_add(&waste, ow_scope_key(ow_mix64(0)), 5, 2);
+	assert_int_equal(waste.fines, 1);
+	for (unsigned i = 0; i < 5; i++)
+		ow_scope_waste_add(&waste, ow_scope_key(ow_mix64(5000000)), 50, 2);
+	assert_int_equal(waste.fines, 2);
+	ow_scope_waste_done(&waste);
+}
+
 /* -- resets -------------------------------------------------------------------------------------------------------- */
+
+#define AHEAD 5
+
+static struct ow_scope_list copy_of(const struct ow_scope_list *list)
+{
+	struct ow_scope_list copy = {calloc(list->count + 1, sizeof *copy.key), list->count};
+	if (list->count)
+		memcpy(copy.key, list->key, list->count * sizeof *copy.key);
+	return copy;
+}
+
+/* A is ahead of the answers by some intervals: when an update is lost, one reset is enough. */
+static void test_reset_in_flight(void **state)
+{
+	(void)state;
+	struct ends ends;
+	struct ow_scope_update wire[AHEAD + 1];
+	struct ow_scope_flow flows[2] = {flow(1, 1, 1), flow(2, 2, 2)};
+	unsigned compared = 0, unknown = 0;
+	const int64_t lost = 20, intervals = 60;
+	make_ends(&ends);
+	for (int64_t i = 0; i < intervals; i++) {
+		const struct ow_scope_update *update;
+		struct ow_scope_answer answer;
+		struct ow_scope_held held[1];
+		size_t helds;
+		uint8_t in_scope[2];
+		flows[0] = flow(1, (uint32_t)i, 1);
+		assert_int_equal(ow_scope_announce(ends.a, i, flows, 2, &update), 0);
+		wire[i % (AHEAD + 1)] =
+			(struct ow_scope_update){update->generation,     update->reset,          copy_of(&update->hot),
+		                                 copy_of(&update->fine), copy_of(&update->keys), update->digest};
+		if (i < AHEAD)
+			continue;
+		int64_t at = i - AHEAD;
+		struct ow_scope_update *next = &wire[at % (AHEAD + 1)];
+		next->keys.count = at == lost ? 0 : next->keys.count;
+		int r = ow_scope_receive(ends.b, at, next, flows + 1, 1, in_scope, held, &helds, &answer, &ends.err);
+		if (r == -ESTALE)
+			ow_scope_announcer_lost(ends.a, at);
+		else
+			r = ow_scope_confirm(ends.a, at, &answer, flows + 1, 1, in_scope, &ends.err);
+		compared += r == 0 && in_scope[0];
+		unknown += r < 0;
+		ow_scope_answer_done(&answer);
+		ow_scope_update_done(next);
+	}
+	for (int64_t i = intervals - AHEAD; i < intervals; i++)
+		ow_scope_update_done(&wire[i % (AHEAD + 1)]);
+	/* The lost one, and those that were on their way. */
+	assert_int_equal(unknown, AHEAD + 1);
+	assert_int_equal(compared, intervals - AHEAD - unknown);
+	free_ends(&ends);
+}
 
 /* An update that is lost costs a few intervals, and nothing after. */
 static void test_reset(void **state)
@@ -423,6 +520,9 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_set_shrinks),
+		cmocka_unit_test(test_waste_is_full),
+		cmocka_unit_test(test_reset_in_flight),
 		cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_large_reset),
 		cmocka_unit_test(test_ttl),
