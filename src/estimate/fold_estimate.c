@@ -11,6 +11,12 @@
 
 #define REQUEST_BYTES (OW_SYNOPSIS_HEADER + 8) /* cells and order of a second fold */
 
+/* Of a sum of times, a bucket with count and digest, a time, and a time with its rank. */
+#define SUM_BYTES    8
+#define BUCKET_BYTES 20
+#define TIME_BYTES   5
+#define ENTRY_BYTES  13
+
 struct run {
 	const struct ow_view *a, *b;
 	const struct ow_reconciled_options *options;
@@ -89,12 +95,25 @@ static int leave_out(struct run *run)
 	return r;
 }
 
+/* The size of the sample: at least the one of the options, and what the other messages leave of the bytes. */
+static uint32_t choose_sample(const struct run *run, bool complete)
+{
+	const struct ow_reconciled_options *o = run->options;
+	uint64_t used = run->cost.push + run->cost.top_up + run->cost.names + 2 * OW_SYNOPSIS_HEADER;
+	used += (uint64_t)o->buckets * (complete ? SUM_BYTES : BUCKET_BYTES);
+	uint64_t sample = used < o->bytes ? (o->bytes - used) / (complete ? TIME_BYTES : ENTRY_BYTES) : 0;
+	sample = sample > o->sample ? sample : o->sample;
+	return sample < OW_RECONCILED_ALL / 2 ? (uint32_t)sample : OW_RECONCILED_ALL / 2;
+}
+
 static int compare(struct run *run, bool complete)
 {
 	struct ow_fold_steps *s = &run->steps;
-	struct ow_reconciled_plan plan = {false, run->options->buckets, run->options->sample, ow_fold_steps_rest(s)};
+	struct ow_reconciled_options options = *run->options;
+	options.sample = choose_sample(run, complete);
+	struct ow_reconciled_plan plan = {false, options.buckets, options.sample, ow_fold_steps_rest(s)};
 	if (complete)
-		ow_reconciled_plan(s->lefts, run->options, &plan);
+		ow_reconciled_plan(s->lefts, &options, &plan);
 	return ow_reconciled_delays(s->left, s->lefts, run->left_b, run->bs, &plan, s->lefts + s->ambiguous,
 	                            s->first->seed, &run->estimate);
 }

@@ -20,7 +20,8 @@
 struct ow_reconciled_options {
 	uint32_t buckets; /* standard deviation: relative error 0.71 / sqrt(buckets) */
 	uint32_t sample;  /* packets whose delays give the quantiles */
-	bool all;         /* the times of all packets are sent, however many there are, up to OW_RECONCILED_ALL */
+	size_t bytes; /* all messages of a comparison may take so many: the sample takes what is left. 0 = no more */
+	bool all;     /* the times of all packets are sent, however many there are, up to OW_RECONCILED_ALL */
 };
 
 #define OW_RECONCILED_BUCKETS 1024

@@ -209,13 +209,26 @@ static int say_clean(struct comparison *f)
 
 static int compare_complete(struct comparison *f, const struct ow_message_times *times);
 
+/*
+ * The size of the sample: what the p99 needs by the intervals before, but its times take no more bytes than the sums of
+ * the buckets.
+ */
+static uint32_t choose_sample(const struct comparison *f)
+{
+	const struct ow_exchange_options *o = &f->c.x->options;
+	uint32_t wanted = f->c.forecast->sample, least = o->sample / 4 + 1, most = o->buckets * 64 / f->bits;
+	if (!wanted)
+		return o->sample;
+	most = most > o->sample ? most : o->sample;
+	return wanted < least ? least : wanted < most ? wanted : most;
+}
+
 /* All differences are known, or cannot be found. */
 static int turn(struct ow_comparison *c)
 {
 	struct comparison *f = fold_of(c);
 	struct ow_fold_steps *s = &f->steps;
 	const struct ow_exchange_options *o = &c->x->options;
-	struct ow_reconciled_options options = {o->buckets, o->sample, o->exact};
 	if (!ow_fold_steps_complete(s) || s->diff.doubled)
 		return say_clean(f);
 	int r = erase(f);
@@ -225,10 +238,11 @@ static int turn(struct ow_comparison *c)
 	if (s->onlys != s->diff.as || s->wanteds != s->diff.bs || s->wanteds > OW_KEY_LIST_MAX ||
 	    s->otherss > OW_KEY_LIST_MAX)
 		return say_clean(f);
-	ow_reconciled_plan(s->lefts, &options, &f->plan);
 	f->window = ow_forecast_window(c->forecast, ow_comparison_window(c));
 	f->low = 0;
 	f->bits = f->window.bits;
+	struct ow_reconciled_options options = {o->buckets, choose_sample(f), .all = o->exact};
+	ow_reconciled_plan(s->lefts, &options, &f->plan);
 	/* No packet in common, so nothing to ask for. */
 	if (!s->lefts && !s->wanteds && !s->otherss)
 		return compare_complete(f, &(struct ow_message_times){0});

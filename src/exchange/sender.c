@@ -10,6 +10,7 @@
 #include "exchange/exchange_scope.h"
 #include "exchange/method.h"
 #include "result/cause.h"
+#include "result/result_clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -227,6 +228,9 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 		r = ow_identical_regroup(c);
 	if (c->stage == OW_STAGE_READY && r == 0)
 		ow_comparison_correct(c);
+	if (compared && r == 0)
+		ow_forecast_learn_sample(&s->forecast, o->delay.ns, o->delay.count, o->result.matched,
+		                         ow_result_clock_added_ns(&o->result));
 	if (compared && r == 0)
 		r = ow_sender_add_aside(c);
 	if (compared && r == 0)

@@ -47,6 +47,13 @@ static int rda_published_estimate(const struct ow_view *a, const struct ow_view 
 	return ow_rda_estimate_with(a, b, &options, ret_estimate);
 }
 
+static int fold_within(const struct ow_view *a, const struct ow_view *b, size_t memory,
+                       struct ow_estimate *ret_estimate)
+{
+	struct ow_reconciled_options options = {OW_RECONCILED_BUCKETS, OW_RECONCILED_SAMPLE, .bytes = memory};
+	return ow_fold_estimate_with(a, b, &options, ret_estimate, NULL);
+}
+
 /* One row for each method. */
 /* clang-format off */
 static const struct method {
@@ -55,6 +62,8 @@ static const struct method {
 	int (*create_for)(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
 	                  struct ow_synopsis **ret_synopsis);
 	int (*estimate)(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
+	int (*estimate_within)(const struct ow_view *a, const struct ow_view *b, size_t memory,
+	                       struct ow_estimate *ret_estimate); /* the same, with as many bytes on the wire */
 	bool cache; /* the points also keep all records of the interval */
 	/* For a baseline. */
 	int (*baseline)(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
@@ -67,7 +76,7 @@ static const struct method {
 	{"srda", .create_for = ow_srda_create_for, .cache = true},
 	{"rda", .create_for = ow_rda_create_for, .cache = true},
 	{"rda-paper", .create_for = rda_published, .estimate = rda_published_estimate, .cache = true},
-	{"fold", .create_for = ow_fold_create_for, .estimate = ow_fold_estimate, .cache = true},
+	{"fold", .create_for = ow_fold_create_for, .estimate_within = fold_within, .cache = true},
 	{"bottomk", .create_for = ow_bottomk_create_for},
 	{"sampled", .baseline = ow_baseline_sampled},
 	{"probes", .baseline = ow_baseline_probes},
@@ -127,6 +136,7 @@ static void run_baseline(const struct method *method, const struct ow_sight *tra
 struct trial {
 	const struct method *method;
 	const struct ow_sight *traffic;
+	size_t memory;
 	struct ow_synopsis *a, *b;
 	uint8_t *bytes; /* b's encoding */
 	size_t size;
@@ -172,9 +182,11 @@ static int conclude(struct trial *t, struct ow_estimate *ret_estimate)
 		b.cache = traffic->b;
 		b.cached = traffic->bs;
 	}
-	r = t->method->estimate ? t->method->estimate(&a, &b, ret_estimate)
-	                        : ow_estimate(&a, &b, ret_estimate, &t->err);
-	if (r < 0 && t->method->estimate)
+	bool own = t->method->estimate || t->method->estimate_within;
+	r = t->method->estimate_within ? t->method->estimate_within(&a, &b, t->memory, ret_estimate)
+	    : t->method->estimate      ? t->method->estimate(&a, &b, ret_estimate)
+	                               : ow_estimate(&a, &b, ret_estimate, &t->err);
+	if (r < 0 && own)
 		ow_error_set(&t->err, -r, "%s", strerror(-r));
 	ow_synopsis_free(peer);
 	return r;
@@ -207,7 +219,7 @@ static void conclude_all(struct trial *t, bool timed)
 static void run_synopsis(const struct method *method, const struct ow_sight *traffic, size_t memory, uint64_t seed,
                          bool timed, struct ow_compare_row *row)
 {
-	struct trial t = {.method = method, .traffic = traffic, .row = row};
+	struct trial t = {.method = method, .traffic = traffic, .memory = memory, .row = row};
 	int r = method->create_for(memory, &traffic->sizing, seed, &t.a);
 	if (r == 0)
 		r = method->create_for(memory, &traffic->sizing, seed, &t.b);

@@ -6,6 +6,10 @@
 #include <cmocka.h>
 
 #include "estimate/forecast.h"
+#include "estimate/quantiles.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 #define SECOND INT64_C(1000000000)
 
@@ -45,8 +49,40 @@ static void test_window(void **state)
 	assert_int_equal(ow_forecast_window(&f, any).bits, any.bits);
 }
 
+/* The sample that was asked for does what it should, and a quarter of it would not. */
+static void test_sample(void **state)
+{
+	(void)state;
+	enum { COUNT = 100000 };
+	int64_t *delay = malloc(COUNT * sizeof *delay);
+	for (int kind = 0; kind < 3; kind++) {
+		/* Exponential; with a path that is much longer; with a clock that hides that path. */
+		int64_t path = kind == 1 ? 20000000 : 0, added = kind == 2 ? 20000000 : 0;
+		struct ow_forecast f = {0};
+		for (int i = 0; i < COUNT; i++)
+			delay[i] = path + (int64_t)(-2e6 * log1p(-(i + 0.5) / COUNT));
+		ow_forecast_learn_sample(&f, delay, COUNT, 1000000, added);
+		double error[2];
+		for (int part = 0; part < 2; part++) {
+			uint64_t low, high, n = part ? f.sample / 4 : f.sample;
+			ow_quantile_ranks(1000000, n, 0.99, &low, &high);
+			double value = (double)(delay[COUNT / 100 * 99] + added);
+			double top = high > n ? INFINITY : (double)delay[high * COUNT / n - 1];
+			error[part] = (top - (double)delay[low * COUNT / n - 1]) / 2 / value;
+		}
+		assert_true(error[0] <= OW_FORECAST_ERROR && error[1] > OW_FORECAST_ERROR);
+		/* The normal approximation gives 2057 for the exponential distribution. */
+		assert_true(kind ? f.sample < 700 : f.sample > 2057 && f.sample < 2 * 2057);
+	}
+	/* Too few delays tell nothing. */
+	struct ow_forecast none = {0};
+	ow_forecast_learn_sample(&none, delay, 10, 10, 0);
+	assert_int_equal(none.sample, 0);
+	free(delay);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_window)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_window), cmocka_unit_test(test_sample)};
 	return cmocka_run_group_tests_name("forecast", tests, NULL, NULL);
 }

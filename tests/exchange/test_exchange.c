@@ -593,6 +593,56 @@ static void test_exact(void **state)
 	}
 }
 
+/* Half of the 95 % interval of the p99, relative to it. */
+static double p99_error(const struct ow_interval_result *r)
+{
+	const struct ow_value *v = &r->quantile_ns[OW_QUANTILES - 2];
+	assert_true(ow_quantile_level[OW_QUANTILES - 2] == 0.99);
+	return (v->high - v->low) / 2 / v->value;
+}
+
+/* The p99 is known within 10 %, by as many samples as the intervals before ask for. */
+static void test_target(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *what;
+		int64_t delay_ns, jitter_ns;
+	} cases[] = {
+		{"path of 1 ms, exponential jitter of mean 2 ms", 1000000, 2000000},
+		{"path of 10 us, exponential jitter of mean 200 us", 10000, 200000},
+		{"LAN", 100000, 10000},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct duet d;
+		struct traffic t = {.packets = 100000,
+		                    .intervals = 12,
+		                    .length_ns = SECOND,
+		                    .delay_ns = cases[i].delay_ns,
+		                    .jitter_ns = cases[i].jitter_ns,
+		                    .seed = i};
+		duet_run(&d, &t, &good_line, &fold);
+		check_truth(&d);
+		unsigned good = 0;
+		double sum = 0;
+		for (unsigned k = 1; k < t.intervals; k++) {
+			double error = p99_error(&d.got[0].final[k]);
+			good += error <= 0.1;
+			sum += error;
+		}
+		printf("p99, %s: +- %.1f %% with 1000 samples and %llu bytes, then +- %.1f %% on average and %llu "
+		       "bytes\n",
+		       cases[i].what, 100 * p99_error(&d.got[0].final[0]),
+		       (unsigned long long)d.got[0].final[0].cost.bytes, 100 * sum / (t.intervals - 1),
+		       (unsigned long long)d.got[0].final[6].cost.bytes);
+		/* Each interval is of another sample. */
+		assert_true(good + 2 >= t.intervals - 1);
+		/* The times of the sample take no more bytes than the sums, 8 kB. */
+		assert_true(d.got[0].final[6].cost.bytes <= d.got[0].final[0].cost.bytes + 8192 - 1000 * 31 / 8 + 1000);
+		duet_done(&d);
+	}
+}
+
 /* -- lies --------------------------------------------------------------------------------------------------------- */
 
 static unsigned lies;
@@ -754,15 +804,16 @@ static void test_rda(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_losses),     cmocka_unit_test(test_over_boundaries),
-		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_identical),
-		cmocka_unit_test(test_extremes),   cmocka_unit_test(test_shifts),
-		cmocka_unit_test(test_calm),       cmocka_unit_test(test_ring_drops),
-		cmocka_unit_test(test_bad_lines),  cmocka_unit_test(test_reconnect),
-		cmocka_unit_test(test_long_line),  cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_large),      cmocka_unit_test(test_cost),
-		cmocka_unit_test(test_exact),      cmocka_unit_test(test_rda),
-		cmocka_unit_test(test_lies),       cmocka_unit_test(test_link_filter),
+		cmocka_unit_test(test_losses),      cmocka_unit_test(test_over_boundaries),
+		cmocka_unit_test(test_duplicates),  cmocka_unit_test(test_identical),
+		cmocka_unit_test(test_extremes),    cmocka_unit_test(test_shifts),
+		cmocka_unit_test(test_calm),        cmocka_unit_test(test_ring_drops),
+		cmocka_unit_test(test_bad_lines),   cmocka_unit_test(test_reconnect),
+		cmocka_unit_test(test_long_line),   cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_large),       cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_exact),       cmocka_unit_test(test_target),
+		cmocka_unit_test(test_rda),         cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_link_filter),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
