@@ -120,6 +120,18 @@ double ow_delays_quantile(const struct ow_delays *delays, double q)
 	return fmin(fmax(ow_loglinear_value(slot, BITS), (double)delays->sum.min), (double)delays->sum.max);
 }
 
+/* Half of the width of the slot: how far a delay may be from the middle. */
+static double error_of(double delay_ns)
+{
+	int shift = fabs(delay_ns) < 2 << BITS ? 0 : ilogb(delay_ns) - BITS;
+	return (ldexp(1, shift) - 1) / 2;
+}
+
+double ow_delay_jitter_error(double median_ns, double q95_ns)
+{
+	return error_of(median_ns) + error_of(q95_ns);
+}
+
 void ow_delays_each(const struct ow_delays *delays, ow_delays_slot slot, void *arg)
 {
 	if (!delays->sum.samples)

@@ -8,6 +8,7 @@
 
 #include "base/time.h"
 #include "estimate/clock_words.h"
+#include "estimate/delay.h"
 #include "base/format.h"
 #include "base/table.h"
 #include "result/fields.h"
@@ -383,6 +384,17 @@ static const char *way_of(const struct ow_interval_result *r)
 	return r->active && strcmp(r->from, r->to) == 0 ? "round-trip" : "one-way";
 }
 
+/* With its error, unless that is too small to matter. */
+static void put_jitter(FILE *out, const char *way, double median, double q95)
+{
+	char jitter[OW_DURATION_TEXT], error[OW_DURATION_TEXT];
+	double error_ns = ow_delay_jitter_error(median, q95);
+	bool rough = error_ns > 0.01 * (q95 - median);
+	ow_duration_text(q95 - median, jitter);
+	ow_duration_text(error_ns, error);
+	fprintf(out, "%s jitter = %s%s%s (P95-P50)\n", way, jitter, rough ? " +- " : "", rough ? error : "");
+}
+
 static void put_delays(FILE *out, const struct ow_interval_result *r)
 {
 	char text[3][OW_DURATION_TEXT], bound[OW_DURATION_TEXT], samples[OW_FORMAT];
@@ -410,8 +422,7 @@ static void put_delays(FILE *out, const struct ow_interval_result *r)
 		fprintf(out, ", mean within +- %s (95 %%)", bound);
 	fprintf(out, ", of %s %s\n", ow_format_count(r->samples, samples), ow_plural(r->samples, "packet", "packets"));
 	if (q[OW_Q50].status != OW_VALUE_NONE && q[OW_Q95].status != OW_VALUE_NONE) {
-		ow_duration_text(q[OW_Q95].value - q[OW_Q50].value, text[0]);
-		fprintf(out, "%s jitter = %s (P95-P50)\n", way_of(r), text[0]);
+		put_jitter(out, way_of(r), q[OW_Q50].value, q[OW_Q95].value);
 	}
 }
 

@@ -6,6 +6,7 @@
  */
 #include "base/word.h"
 #include "report/report.h"
+#include "estimate/delay.h"
 
 #include "base/time.h"
 #include "base/format.h"
@@ -221,6 +222,18 @@ static void put_bounds(const struct style *style, const struct ow_delay *delay)
 	put_bound(style, "max", (double)delay->low.max_ns, (double)delay->high.max_ns);
 }
 
+/* With its error, unless that is too small to matter. */
+static void put_jitter(const struct style *style, double median, double q95)
+{
+	char jitter[OW_DURATION_TEXT], error[OW_DURATION_TEXT];
+	double error_ns = ow_delay_jitter_error(median, q95);
+	bool rough = error_ns > 0.01 * (q95 - median);
+	ow_duration_text(q95 - median, jitter);
+	ow_duration_text(error_ns, error);
+	fprintf(style->out, "    %-8s %10s    P95-P50%s%s\n", "jitter", jitter, rough ? " +- " : "",
+	        rough ? error : "");
+}
+
 static void put_delay(const struct style *style, const struct ow_result *result)
 {
 	const struct ow_delay *delay = &result->delay;
@@ -247,8 +260,7 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 		fprintf(style->out, "    %-8s %10s%s", rows[i].left, left, narrow ? "\n" : "");
 		fprintf(style->out, "    %-*s %10s\n", narrow ? 8 : 7, rows[i].right, right);
 	}
-	ow_duration_text(delay->quantile_ns[OW_Q95] - delay->quantile_ns[OW_Q50], left);
-	fprintf(style->out, "    %-8s %10s    P95-P50\n", "jitter", left);
+	put_jitter(style, delay->quantile_ns[OW_Q50], delay->quantile_ns[OW_Q95]);
 	put_bounds(style, delay);
 }
 

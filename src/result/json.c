@@ -4,6 +4,7 @@
  * integers, other numbers with the fewest digits that read back as the same double. Without samples: null, never 0 or
  * NaN.
  */
+#include "estimate/delay.h"
 #include "result/interval_result.h"
 #include "result/json.h"
 
@@ -85,8 +86,9 @@ static void put_members(struct ow_json *json, const struct ow_result *result, bo
 		ow_json_count_if(json, counts[i].name, counts[i].value != OW_RESULT_NOT_COUNTED, counts[i].value);
 	ow_json_number(json, "loss_ratio", result->sent ? (double)result->lost / (double)result->sent : NAN);
 	put_delay(json, &result->delay, has_min, has_max);
-	const double *quantile = result->delay.quantile_ns;
-	ow_json_number(json, "jitter_ns", result->delay.samples ? quantile[OW_Q95] - quantile[OW_Q50] : NAN);
+	double median = result->delay.quantile_ns[OW_Q50], q95 = result->delay.quantile_ns[OW_Q95];
+	ow_json_number(json, "jitter_ns", result->delay.samples ? q95 - median : NAN);
+	ow_json_number(json, "jitter_error_ns", result->delay.samples ? ow_delay_jitter_error(median, q95) : NAN);
 	ow_json_flag(json, "exact", result->exact);
 }
 

@@ -58,6 +58,9 @@ static void check(const struct ow_delays *delays, int64_t *values, size_t n)
 		if (fabs(exact) < 2048)
 			assert_true(got.quantile_ns[i] == exact);
 	}
+	double median = got.quantile_ns[OW_Q50], q95 = got.quantile_ns[OW_Q95];
+	double jitter = (double)exact_quantile(values, n, 0.95) - (double)exact_quantile(values, n, 0.5);
+	assert_true(fabs(q95 - median - jitter) <= ow_delay_jitter_error(median, q95) + jitter * 0x1p-50);
 	assert_true(ow_delays_quantile(delays, 1) >= (double)values[n - 1] * (1 - HISTOGRAM_ERROR) ||
 	            values[n - 1] < 0);
 }

@@ -246,7 +246,7 @@ static const char of_a_run[] =
 "2 extra: not seen at london\n"
 "one-way delay min/median/max = -3.400 us / 50 us / 900 us\n"
 "one-way delay mean/stddev = 50.12 us / 1.234 us, exact, of 2,048 packets\n"
-"one-way jitter = 2 us (P95-P50)\n"
+"one-way jitter = 2 us +- 31 ns (P95-P50)\n"
 "12 reordered (0.000201 %)\n"
 "12 identical packets, whose delay is uncertain\n"
 "coverage 99.5% of the packets, sampled 1 in 4 of 24,000,000\n"

@@ -74,6 +74,7 @@ static void names_of_the_design(void **state)
 	assert_int_equal(integer(a_to_b, "reordered"), 5);
 	assert_int_equal(integer(a_to_b, "samples"), 998900);
 	assert_int_equal(integer(a_to_b, "jitter_ns"), 65);
+	assert_int_equal(integer(a_to_b, "jitter_error_ns"), 3);
 	assert_int_equal(integer(delay, "min"), 4410);
 	assert_int_equal(integer(delay, "max"), 4670);
 	assert_int_equal(json_unpack(a_to_b, "{s:F, s:b, s:{s:F}}", "loss_ratio", &loss, "exact", &exact, "delay_ns",
@@ -108,6 +109,7 @@ static void nothing_is_null(void **state)
 	assert_true(json_is_null(json_object_get(delay, "min")));
 	assert_true(json_is_null(json_object_get(json_object_get(delay, "quantiles"), "0.999")));
 	assert_true(json_is_null(json_object_get(b_to_a, "jitter_ns")));
+	assert_true(json_is_null(json_object_get(b_to_a, "jitter_error_ns")));
 	json_decref(root);
 
 	report.has_direction[OW_B_TO_A] = false;
