@@ -37,11 +37,16 @@ enum column {
 	LOSS,
 	CLOCK_FROM,
 	CLOCK_TO,
+	OFFSET,
+	OFFSET_LOW,
+	OFFSET_HIGH,
 	COUNTS,
 };
 static const char own_columns[] =
 	"lane, start_ns, length_ns, final, status, cause, sample_shift, mean_ns, stddev_ns, min_ns, max_ns, p99_ns, "
 	"loss_ratio, clock_error_from_ns, clock_error_to_ns";
+
+#define OFFSET_SINCE 5 /* version of the schema */
 
 /* The next field that is added up; NULL if there are no more. Begins with *at = 0. */
 static const struct ow_field *next_count(size_t *at)
@@ -62,6 +67,9 @@ static char *columns_of(const struct ow_stored *stored)
 	if (!out)
 		return NULL;
 	fputs(own_columns, out);
+	fputs(stored->file.version >= OFFSET_SINCE ? ", clock_offset_ns, clock_offset_low_ns, clock_offset_high_ns"
+	                                           : ", NULL, NULL, NULL",
+	      out);
 	for (const struct ow_field *field; (field = next_count(&at));)
 		fprintf(out, ", %s", field->since <= stored->file.version ? field->columns : "NULL");
 	if (fclose(out) == 0)
@@ -266,13 +274,22 @@ static void add_delays(struct pass *p, struct ow_stored_sum *sum, sqlite3_stmt *
 	sum->decided_lost += scale * (double)counts->lost;
 }
 
+/* As in a result: of the offset that was taken off, else what both clocks state together. NAN: not known. */
+static double clock_error(sqlite3_stmt *row)
+{
+	double from, to, offset, low, high;
+	if (real_at(row, OFFSET, &offset) && real_at(row, OFFSET_LOW, &low) && real_at(row, OFFSET_HIGH, &high))
+		return fmax(high - offset, offset - low);
+	return real_at(row, CLOCK_FROM, &from) && real_at(row, CLOCK_TO, &to) ? from + to : NAN;
+}
+
 static void add_clocks(struct ow_stored_sum *sum, sqlite3_stmt *row)
 {
-	double from, to;
-	if (!real_at(row, CLOCK_FROM, &from) || !real_at(row, CLOCK_TO, &to))
+	double error_ns = clock_error(row);
+	if (isnan(error_ns))
 		sum->clock_unknown++;
-	else if (from + to >= 0 && from + to < 0x1p62 && (int64_t)(from + to) > sum->clock_error_ns)
-		sum->clock_error_ns = (int64_t)(from + to);
+	else if (error_ns >= 0 && error_ns < 0x1p62 && (int64_t)error_ns > sum->clock_error_ns)
+		sum->clock_error_ns = (int64_t)error_ns;
 }
 
 /* *ret_counts: of this interval. */

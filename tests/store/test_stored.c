@@ -267,6 +267,10 @@ static void pooled(void **state)
 		r.mean_ns = sample_value(OW_VALUE_EXACT, mean, 0);
 		r.stddev_ns = sample_value(OW_VALUE_EXACT, sqrt(q / (double)packets - mean * mean), 0);
 		r.quantile_ns[OW_Q99] = sample_value(OW_VALUE_EXACT, level + (double)i, 0);
+		/* Neither clock is synchronised, but their difference is known. */
+		r.clock_from = r.clock_to = (struct ow_clock_state){false, OW_CLOCK_UNKNOWN};
+		snprintf(r.clock_method, sizeof r.clock_method, "relative");
+		r.clock_offset_ns = (struct ow_value){OW_VALUE_ESTIMATED, 5000, 4000 - i, 5500, OW_NO_REASON};
 		store_add(store, &r);
 		n += (double)packets;
 		sum += s;
@@ -296,6 +300,8 @@ static void pooled(void **state)
 	for (int i = 0; i < INTERVALS; i++)
 		above += 1000000 * (i % 7) + i > 6000000;
 	assert_int_equal(total->above_p99, above);
+	assert_int_equal(total->clock_unknown, 0);
+	assert_int_equal(total->clock_error_ns, 1000 + INTERVALS - 1);
 	assert_true(total->missing == 0 && ow_stored_sum_availability(total) == 1);
 	ow_stored_sums_done(&sums);
 	ow_stored_close(stored);
