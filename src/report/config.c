@@ -25,6 +25,10 @@ static void show_segment(FILE *out, const struct ow_config *c, const struct ow_c
 			fprintf(out, " %s", c->interfaces[i].name);
 	}
 	fputs("\n", out);
+	fprintf(out, "  clock %s\n",
+	        s->clock == OW_CLOCK_TRUSTED    ? "trusted"
+	        : s->clock == OW_CLOCK_RELATIVE ? "relative"
+	                                        : "auto");
 	if (s->stated == 0)
 		fputs("  all parameters as the peer states them\n", out);
 	if (s->stated & OW_STATED_INTERVAL)
@@ -36,6 +40,8 @@ static void show_segment(FILE *out, const struct ow_config *c, const struct ow_c
 	if (s->stated & (OW_STATED_IDENTITY | OW_STATED_INNER))
 		fprintf(out, "  identity %s%s\n", s->level == OW_LEVEL_NAT ? "nat" : "ip",
 		        s->inner ? ", inside tunnels" : "");
+	if (s->stated & OW_STATED_SCOPE)
+		fprintf(out, "  scope %s\n", s->scope == OW_SCOPE_OF_ALL ? "all" : "shared");
 	if ((s->stated & OW_STATED_EXACT) && !s->class_count)
 		fprintf(out, "  exact %s\n", s->exact ? "true" : "false");
 	for (unsigned i = 0; i < s->class_count; i++)
