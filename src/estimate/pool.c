@@ -221,7 +221,7 @@ void ow_pool_values(const struct ow_pool *pool, struct ow_value *ret_mean_ns, st
 {
 	*ret_mean_ns = *ret_stddev_ns = ow_value_none(OW_REASON_NO_KNOWN_DELAY);
 	for (int i = 0; i < OW_QUANTILES; i++)
-		ret_quantile_ns[i] = pool->unsampled    ? ow_value_none(OW_REASON_DELAYS_NOT_ALL_KNOWN)
+		ret_quantile_ns[i] = pool->unsampled    ? ow_value_none(OW_REASON_DELAYS_ELSEWHERE)
 		                     : pool->weight > 0 ? quantile(pool, ow_quantile_level[i])
 		                                        : ow_value_none(OW_REASON_NO_KNOWN_DELAY);
 	if (!(pool->packets > 0))

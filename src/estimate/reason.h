@@ -22,6 +22,7 @@
 	X(FEW_DELAYS, "fewer than two delay samples")                                                                  \
 	X(SAMPLED, "packets were sampled")                                                                             \
 	X(DELAYS_NOT_ALL_KNOWN, "not all delays are known")                                                            \
+	X(DELAYS_ELSEWHERE, "single delays of some intervals are not known at this point")                             \
 	X(NO_KNOWN_FATE, "the fate of no packet is known")                                                             \
 	X(INTERVAL_UNKNOWN, "the interval is unknown")                                                                 \
 	X(PEER_TIMES_IMPOSSIBLE, "the other point's times are impossible")                                             \

@@ -228,7 +228,7 @@ class Configuration(command.Case):
     def test_check(self):
         done = command.oneway("point", "-c", self.config(self.TEXT), "--check-config")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for text in ("point      london", "interface  lo", "segment    x: peer paris, connects to 127.0.0.1:8620", "class all"):
+        for text in ("point      london", "interface  lo", "segment    x: peer paris, connects to 127.0.0.1:8620", "class all", "scope shared", "clock auto"):
             self.assertIn(text, done.stdout)
 
     def test_wrong(self):
