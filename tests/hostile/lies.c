@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/time.h"
+#include "exchange/message_scope.h"
 #include "synopsis/fold.h"
 
 #include <stdio.h>
@@ -46,9 +47,10 @@ static struct ow_message proposal(uint32_t wire, bool sends, const char *class_n
 }
 
 /* A lane of segment `theirs`; waits until it has begun. */
-static bool open_lane(struct client *client, bool sends)
+static bool open_scope(struct client *client, bool sends, bool shared)
 {
 	struct ow_message m = proposal(1, sends, "all"), answer;
+	m.open.shared = shared;
 	if (!client_say(client, &m) || !client_hear_type(client, PATIENCE_MS, OW_MESSAGE_OPENED, &answer))
 		return false;
 	int64_t left = answer.opened.t0_ns + LENGTH_NS - now_ns();
@@ -56,6 +58,11 @@ static bool open_lane(struct client *client, bool sends)
 	if (left > 0)
 		nanosleep(&rest, NULL);
 	return true;
+}
+
+static bool open_lane(struct client *client, bool sends)
+{
+	return open_scope(client, sends, false);
 }
 
 static bool say_refused(const struct target *t, struct ow_message *m, const char *why)
@@ -427,13 +434,14 @@ static bool endless_cells(const struct target *t)
 /* Times as nobody can have seen them. */
 static bool say_times(struct client *client, const struct ow_message_names *names, int64_t interval, unsigned kind)
 {
-	static int64_t wild[100000], sample[70000];
+	static int64_t wild[100000];
+	static uint8_t sample[8 * OW_MESSAGE_TIMES_MAX];
 	struct ow_message m = {.type = OW_MESSAGE_TIMES, .lane = 1, .interval = interval};
 	static struct ow_message_bucket bucket[OW_MESSAGE_BUCKETS_MAX];
 	static const int64_t value[] = {-1, INT64_MIN, INT64_MAX, LENGTH_NS, 1};
 	for (size_t i = 0; i < sizeof wild / sizeof *wild; i++)
 		wild[i] = value[kind % 5];
-	memcpy(sample, wild, sizeof sample);
+	memset(sample, (int)(kind * 85), sizeof sample);
 	for (size_t i = 0; i < OW_MESSAGE_BUCKETS_MAX; i++)
 		bucket[i] = (struct ow_message_bucket){UINT64_MAX / 3 * kind, 7, UINT32_MAX};
 	m.times = (struct ow_message_times){.sums = names->sums,
@@ -442,7 +450,10 @@ static bool say_times(struct client *client, const struct ow_message_names *name
 	                                    .times = kind * 20000,
 	                                    .bucket = bucket,
 	                                    .buckets = names->sums ? names->buckets : 0,
-	                                    .sample_ns = sample,
+	                                    .place = wild,
+	                                    .low = names->low,
+	                                    .bits = names->bits,
+	                                    .sample = sample,
 	                                    .samples = names->sums == OW_MESSAGE_SUMS ? names->sample : 0};
 	return client_say(client, &m);
 }
@@ -554,6 +565,130 @@ static bool greedy(const struct target *t)
 	return over;
 }
 
+/* -- which flows there are ---------------------------------------------------------------------------------------- */
+
+/* The first of many keys, all of them different. */
+static struct ow_scope_list keys_from(uint64_t first, size_t count)
+{
+	struct ow_scope_list list = {calloc(count + 1, sizeof *list.key), count};
+	for (size_t k = 0; k < count; k++)
+		list.key[k] = first + k * 8000000 / (count / 1000 + 1);
+	return list;
+}
+
+static bool say_scope(struct client *client, int64_t interval, struct ow_scope_update update, size_t keys)
+{
+	struct ow_message m = {.type = OW_MESSAGE_SCOPE, .lane = 1, .interval = interval};
+	uint8_t *bytes = NULL;
+	update.keys = keys_from((uint64_t)interval, keys);
+	if (ow_message_of_scope_update(&update, &m.scope, &bytes) < 0)
+		abort();
+	bool sent = client_say(client, &m);
+	free(bytes);
+	ow_scope_update_done(&update);
+	return sent;
+}
+
+static bool is_answered(struct client *client)
+{
+	struct ow_message ping = {.type = OW_MESSAGE_PING, .ping = {.token = 1}}, answer;
+	return client_say(client, &ping) && client_hear_type(client, 60000, OW_MESSAGE_PING, &answer);
+}
+
+/* Announces as many flows as fit, of intervals to come, again and again, in generations that nobody knows. */
+static bool flow_flood(const struct target *t)
+{
+	struct client client;
+	if (!client_enter(&client, t, "rome") || !open_scope(&client, true, true))
+		return false;
+	bool sent = true;
+	for (int64_t i = 0; i < 5000 && sent; i++)
+		sent = say_scope(&client, 20 + i, (struct ow_scope_update){.reset = true}, 100);
+	for (int64_t i = 0; i < 50 && sent; i++)
+		sent = say_scope(&client, 6000 + i, (struct ow_scope_update){.reset = true}, OW_SCOPE_UPDATE_MAX);
+	for (int64_t i = 0; i < 100 && sent; i++)
+		sent = say_scope(&client, 7000 + i / 2, (struct ow_scope_update){.generation = (uint16_t)(7 * i)}, 0);
+	sent = sent && say_scope(&client, OW_MESSAGE_INTERVAL_MAX, (struct ow_scope_update){.reset = true}, 1);
+	bool good = sent && is_answered(&client);
+	client_close(&client);
+	return good;
+}
+
+/* The answer to SCOPE with a synopsis: of nothing that was announced, and shifts that nobody asked for. */
+static bool say_answer(struct client *client, int64_t interval, size_t keys, int64_t shift_ns, int64_t end_shift_ns)
+{
+	static int8_t change[1000];
+	uint8_t *synopsis_bytes, *lists = NULL, seen[100] = {255};
+	struct ow_message m = synopsis(interval, 16, &synopsis_bytes);
+	struct ow_scope_answer answer = {.digest = (uint64_t)interval,
+	                                 .seen = seen,
+	                                 .seen_bytes = keys % 100,
+	                                 .late = keys_from(1, keys),
+	                                 .fine = keys_from(2, 1000),
+	                                 .rerouted = keys_from(3, sizeof change),
+	                                 .ttl_change = change};
+	if (ow_message_of_scope_answer(&answer, &m.synopsis.scope, &lists) < 0)
+		abort();
+	m.synopsis.shift_ns = shift_ns;
+	m.synopsis.end_shift_ns = end_shift_ns;
+	m.synopsis.unshared = OW_MESSAGE_PACKETS_MAX;
+	bool sent = client_say(client, &m);
+	answer.seen = NULL;
+	answer.ttl_change = NULL;
+	ow_scope_answer_done(&answer);
+	free(lists);
+	free(synopsis_bytes);
+	return sent;
+}
+
+static bool flow_answers(const struct target *t)
+{
+	static const int64_t shift[] = {0, OW_MESSAGE_CUT_MAX_NS, -OW_MESSAGE_CUT_MAX_NS, 1, -LENGTH_NS};
+	struct client client;
+	if (!client_enter(&client, t, "rome") || !open_scope(&client, false, true))
+		return false;
+	bool sent = true;
+	for (int64_t i = 0; i < 10 && sent; i++)
+		sent = say_answer(&client, i, i % 2 ? 0 : 10000, shift[i % 5], shift[(i + 2) % 5]);
+	for (int64_t i = 0; i < 100 && sent; i++)
+		sent = say_answer(&client, 500 + i, OW_SCOPE_LIVE_MAX, shift[i % 5], shift[i % 3]);
+	bool good = sent && is_answered(&client);
+	client_close(&client);
+	return good;
+}
+
+/* Results that move the other point's intervals and its idea of the clocks to where they cannot be. */
+static bool wild_clocks(const struct target *t)
+{
+	static const int64_t wild[] = {INT64_MIN, INT64_MAX, 0, -1, INT64_MAX / 2};
+	struct client client;
+	struct ow_message pushed;
+	if (!client_enter(&client, t, "rome") || !open_lane(&client, true))
+		return false;
+	unsigned told = 0;
+	while (told < 20 && client_hear_type(&client, PATIENCE_MS, OW_MESSAGE_SYNOPSIS, &pushed)) {
+		struct ow_message m = result(pushed.interval, 1, 0);
+		m.result.final = false;
+		m.cut_shift_ns = told % 2 ? OW_MESSAGE_CUT_MAX_NS : -OW_MESSAGE_CUT_MAX_NS;
+		m.floor = (struct ow_clock_floor){.samples = UINT32_MAX,
+		                                  .impossible = UINT32_MAX,
+		                                  .at_ns = told % 3 ? now_ns() : INT64_MAX,
+		                                  .low_ns = wild[told % 5],
+		                                  .drift_ppb = told % 2 ? 1000000000 : -1000000000};
+		m.result.clock_offset_ns = ow_value_exact(told % 2 ? 1e300 : -1e300);
+		ow_message_done(&pushed);
+		told++;
+		if (!client_say(&client, &m))
+			break;
+		m.result.final = true;
+		client_say(&client, &m);
+	}
+	printf("  %u results\n", told);
+	bool good = told > 0 && is_answered(&client);
+	client_close(&client);
+	return good;
+}
+
 static bool pings(const struct target *t)
 {
 	struct client client;
@@ -594,6 +729,9 @@ const struct attack lies[] = {
 	{"wild-times", wild_times},
 	{"wild-results", wild_results},
 	{"greedy", greedy},
+	{"flow-flood", flow_flood},
+	{"flow-answers", flow_answers},
+	{"wild-clocks", wild_clocks},
 	{"pings", pings},
 };
 const size_t lies_count = sizeof lies / sizeof *lies;

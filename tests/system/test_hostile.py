@@ -255,6 +255,30 @@ class Hostile(test_point_live.Live):
             self.assertLess(took, 8)
             self.assertLess(watch.memory - watch.first, 96 << 20)
 
+    def test_flows_and_clocks(self):
+        """Flows that a peer announces or claims to have seen, its shifts of intervals and its clocks are its own segment's."""
+        london, paris = self.prepare()
+        time.sleep(1.2)  # t0 has come
+        senders = self.send()
+        watch = Watch(paris.process.pid)
+        for attack in ("flow-flood", "flow-answers", "wild-clocks"):
+            self.finish(self.attack(attack))
+        time.sleep(2)
+        watch.running = False
+        for sender in senders:
+            sender.terminate()
+            sender.wait()
+        time.sleep(1.2)
+        london.stop()
+        here, _ = london.end()
+        paris.stop()
+        there, _ = paris.end()
+        self.assertEqual((london.code, paris.code), (0, 0), paris.log)
+        self.check_honest(here, there)
+        print(f"resident {watch.first >> 20} MiB, at most {watch.memory >> 20} MiB", file=sys.stderr)
+        if not sanitized():
+            self.assertLess(watch.memory - watch.first, 96 << 20)
+
     def test_psk(self):
         """A key that is another one is refused; the right one is let in."""
         self.prepare()
