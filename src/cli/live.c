@@ -155,7 +155,7 @@ static const struct ow_option options[] = {
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(show.json),
-         "Print a line of JSON for each result, provisional and final, and a summary."},
+         "Print a line of JSON for each result, provisional and final, each event of flows, and a summary."},
 	{"provisional", 0, NULL, ow_option_flag, FIELD(show.provisional),
          "Also print results that late packets can still change."},
 	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Print lines instead of a table, also on a terminal."},

@@ -44,7 +44,8 @@ static const struct ow_option options[] = {
 
 	{NULL, 0, NULL, NULL, 0, "Output (overrides the configuration):"},
 	{"text", 0, NULL, ow_option_flag, FIELD(text), "Print one line of text for each final result."},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print one line of JSON for each result."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json),
+         "Print one line of JSON for each result and each event of flows."},
 	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Print no results; the store gets them anyway."},
 	{"provisional", 0, NULL, ow_option_flag, FIELD(provisional),
          "With text: also print the provisional result of each interval, shortly after its end."},
