@@ -150,7 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ow_matcher_reorders(matcher, OW_A_TO_B, 3000000);
 	}
 	if ((data[0] >> 4 & 3) == 3)
-		ow_matcher_one_way(matcher);
+		ow_matcher_one_way(matcher, OW_A_TO_B);
 	play(&told, matcher);
 	check(told.settled == told.unsettled);
 	check(2 * told.pairs + told.singles == told.count[OW_SIDE_A] + told.count[OW_SIDE_B]);

@@ -270,12 +270,17 @@ static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	count_delay(p, pair, direction, certainty);
 }
 
+static enum ow_direction only_way(const struct ow_plan *plan)
+{
+	return plan->rule == OW_ALL_FORWARD ? OW_A_TO_B : plan->way;
+}
+
 static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flow)
 {
 	struct ow_match_pass *p = arg;
 	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, flow);
 	if (p->plan.rule != OW_BY_VOTES)
-		return OW_A_TO_B;
+		return only_way(&p->plan);
 	if (!e)
 		return OW_DIRECTIONS;
 	bool few = llabs(e->votes - ow_directions_repeats(p->directions, side, flow)->votes) < FEW_VOTES;
@@ -820,7 +825,7 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 			r = ow_matcher_in_order(matcher, d, timestamp_error(pass));
 	}
 	if (r == 0 && pass->plan.rule != OW_BY_VOTES)
-		ow_matcher_one_way(matcher);
+		ow_matcher_one_way(matcher, only_way(&pass->plan));
 	if (r == 0)
 		r = start_feeds(pass, feed, err);
 	struct ow_readahead *crew = r == 0 ? ow_readahead_start(feed, crew_size(pass)) : NULL;

@@ -88,11 +88,18 @@ static void take_out(struct ow_matcher *m, uint32_t i)
 	m->waiting.count--;
 }
 
+/* Further packets of this id are copies, from the later of the two on. */
+static void remember_pair(struct ow_matcher *m, const struct ow_pair *pair)
+{
+	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
+	ow_recent_add(m->recent, a->id, a->time_ns > b->time_ns ? a->time_ns : b->time_ns);
+}
+
 static void tell_pair(struct ow_matcher *m, uint32_t q, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct ow_waiting_queue *queue = &m->waiting.queue[q];
 	queue->met = true;
-	ow_recent_add(m->recent, pair->record[OW_SIDE_A]->id, pair->record[OW_SIDE_A]->time_ns);
+	remember_pair(m, pair);
 	if (queue->told) {
 		queue->told--;
 		ow_matching_calls(m)->settled(m->calls.arg, pair, certainty);
@@ -722,7 +729,7 @@ static void tell_unsettled(struct ow_matcher *m, uint32_t q)
 	if ((a->copy || b->copy) && ow_matching_judge(m, &pair, ow_matching_way(m, &pair)) != OW_FEASIBLE)
 		return;
 	queue->told++;
-	ow_recent_add(m->recent, pair.record[OW_SIDE_A]->id, pair.record[OW_SIDE_A]->time_ns);
+	remember_pair(m, &pair);
 	ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_UNSETTLED);
 }
 

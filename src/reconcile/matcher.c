@@ -79,6 +79,8 @@ void ow_matcher_expect(struct ow_matcher *matcher, enum ow_direction direction, 
 void ow_matcher_start(struct ow_matcher *m, enum ow_side side, int64_t first_ns)
 {
 	m->start_ns[side] = first_ns;
+	m->recent->origin_ns =
+		m->start_ns[!side] == INT64_MIN || first_ns < m->start_ns[!side] ? first_ns : m->start_ns[!side];
 	if (m->start_ns[!side] == INT64_MIN || m->window_ns > HOLD_WINDOW_MOST_NS)
 		return;
 	int64_t later = first_ns > m->start_ns[!side] ? first_ns : m->start_ns[!side], longest = 0;
@@ -92,9 +94,10 @@ void ow_matcher_start(struct ow_matcher *m, enum ow_side side, int64_t first_ns)
 		m->hold_until_ns = INT64_MIN;
 }
 
-void ow_matcher_one_way(struct ow_matcher *m)
+void ow_matcher_one_way(struct ow_matcher *m, enum ow_direction way)
 {
 	m->one_way = true;
+	m->only_way = way;
 }
 
 void ow_matcher_least(struct ow_matcher *m, enum ow_direction direction, int64_t least_ns)

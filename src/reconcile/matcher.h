@@ -67,8 +67,8 @@ void ow_matcher_expect(struct ow_matcher *matcher, enum ow_direction direction, 
  * first push.
  */
 void ow_matcher_start(struct ow_matcher *matcher, enum ow_side side, int64_t first_ns);
-/* All packets go one way, whatever the clocks show. */
-void ow_matcher_one_way(struct ow_matcher *matcher);
+/* All packets go this way, whatever the clocks show. */
+void ow_matcher_one_way(struct ow_matcher *matcher, enum ow_direction way);
 /* No packet of this direction is faster than the fastest unique one. */
 void ow_matcher_least(struct ow_matcher *matcher, enum ow_direction direction, int64_t least_ns);
 /* Packets of this direction overtake those that were sent up to reorder_ns earlier. */

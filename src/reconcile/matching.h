@@ -41,7 +41,8 @@ struct ow_matcher {
 	int64_t least_ns[OW_DIRECTIONS]; /* delay of unique packets, known beforehand; 0 = not known */
 	uint64_t group_sent[OW_DIRECTIONS], group_lost[OW_DIRECTIONS];
 	uint64_t copies[OW_DIRECTIONS];     /* further arrivals of unique packets */
-	bool one_way;                       /* delays may be below 0 */
+	bool one_way;                       /* delays may be below 0; */
+	enum ow_direction only_way;         /* .. all packets go this way */
 	bool in_order;                      /* there are marks of a direction */
 	uint64_t impossible[OW_DIRECTIONS]; /* unique packets that were received long before they were sent */
 	uint64_t crowded[OW_DIRECTIONS];    /* pairs of which more copies were in flight than can be compared */
@@ -55,7 +56,7 @@ struct ow_matcher {
 /* The marks of the path of a unique packet; NULL = there are none. */
 static inline struct ow_fifo *ow_matching_fifo(struct ow_matcher *m, int64_t a_ns, int64_t b_ns)
 {
-	struct ow_fifo *fifo = &m->fifo[b_ns >= a_ns || m->one_way ? OW_A_TO_B : OW_B_TO_A];
+	struct ow_fifo *fifo = &m->fifo[m->one_way ? m->only_way : b_ns >= a_ns ? OW_A_TO_B : OW_B_TO_A];
 	return fifo->mark ? fifo : NULL;
 }
 

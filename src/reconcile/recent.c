@@ -17,9 +17,9 @@ void ow_recent_free(struct ow_recent *recent)
 	free(recent);
 }
 
-static bool is_young(uint32_t entry, int64_t time_ns, int64_t within_ns)
+static bool is_young(const struct ow_recent *recent, uint32_t entry, int64_t time_ns, int64_t within_ns)
 {
-	uint32_t age = (ow_recent_seconds(time_ns) - entry) & 0xff;
+	uint32_t age = (ow_recent_seconds(recent, time_ns) - entry) & 0xff;
 	if (age > 0x7f)
 		age = 0x100 - age; /* clocks that go backwards */
 	return entry && age <= ((uint64_t)within_ns >> 30) + 1;
@@ -29,7 +29,7 @@ bool ow_recent_young(const struct ow_recent *recent, uint64_t id, int64_t time_n
 {
 	const uint32_t *way = recent->set[ow_recent_set(id)];
 	for (int i = 0; i < OW_RECENT_WAYS; i++) {
-		if (!((way[i] ^ ow_recent_tag(id)) & OW_RECENT_ID) && is_young(way[i], time_ns, within_ns))
+		if (!((way[i] ^ ow_recent_tag(id)) & OW_RECENT_ID) && is_young(recent, way[i], time_ns, within_ns))
 			return true;
 	}
 	return false;

@@ -18,6 +18,7 @@
 
 struct ow_recent {
 	uint32_t set[OW_RECENT_SETS][OW_RECENT_WAYS]; /* newest first: upper 24 bits of the id, then 8 of seconds */
+	int64_t origin_ns; /* seconds count from here: so that results do not depend on the date */
 };
 
 struct ow_recent *ow_recent_create(void);
@@ -25,9 +26,9 @@ void ow_recent_free(struct ow_recent *recent);
 
 #define OW_RECENT_ID UINT32_C(0xffffff00)
 
-static inline uint32_t ow_recent_seconds(int64_t time_ns)
+static inline uint32_t ow_recent_seconds(const struct ow_recent *recent, int64_t time_ns)
 {
-	return (uint64_t)time_ns >> 30 & 0xff; /* accurate enough: 1.07 s */
+	return ((uint64_t)time_ns - (uint64_t)recent->origin_ns) >> 30 & 0xff; /* accurate enough: 1.07 s */
 }
 
 static inline uint32_t ow_recent_tag(uint64_t id)
@@ -50,7 +51,7 @@ static inline void ow_recent_add(struct ow_recent *recent, uint64_t id, int64_t 
 	memcpy(&older, way + 3, sizeof older);
 	memcpy(way + 1, &newer, sizeof newer);
 	memcpy(way + 4, &older, sizeof older);
-	way[0] = ow_recent_tag(id) | ow_recent_seconds(time_ns);
+	way[0] = ow_recent_tag(id) | ow_recent_seconds(recent, time_ns);
 }
 
 /* Whether an entry for the id is young enough. Not inlined, because it is rarely called. */

@@ -120,6 +120,16 @@ static int64_t spacing(const struct ow_sampled *packet, size_t n)
 	return n > 1 ? (packet[n - 1].time_ns - packet[0].time_ns) / (int64_t)(n - 1) : 0;
 }
 
+/* Of the ids with the most copies at either side, the shortest: whatever the order of ids and of the captures. */
+static void note_repeats(struct ow_sample_overlap *c, const struct ow_sampled *packet, size_t n, size_t *most)
+{
+	int64_t ns = spacing(packet, n);
+	if (n < 2 || n < *most || (n == *most && ns >= c->repeats_ns))
+		return;
+	*most = n;
+	c->repeats_ns = ns;
+}
+
 static void compare_ttl(const struct ow_sampled *a, const struct ow_sampled *b, struct ow_sample_overlap *c)
 {
 	c->lower_ttl[0] += b->ttl < a->ttl;
@@ -147,10 +157,8 @@ static void intersect(const struct ow_identity_sample *a, const struct ow_identi
 		uint64_t ida = a->packet[i].id, idb = b->packet[j].id;
 		if (ida == idb) {
 			common += n < m ? n : m;
-			if (n > most) {
-				most = n;
-				c->repeats_ns = spacing(&a->packet[i], n);
-			}
+			note_repeats(c, &a->packet[i], n, &most);
+			note_repeats(c, &b->packet[j], m, &most);
 			if (n == 1 && m == 1)
 				compare_ttl(&a->packet[i], &b->packet[j], c);
 			if (n == 1 && m == 1)
@@ -215,7 +223,9 @@ static size_t split_by_hops(struct difference *diff, size_t n, const size_t lowe
 static int by_time(const void *x, const void *y)
 {
 	const struct difference *a = x, *b = y;
-	return a->b_ns < b->b_ns ? -1 : a->b_ns > b->b_ns;
+	if (a->b_ns != b->b_ns)
+		return a->b_ns < b->b_ns ? -1 : 1;
+	return a->ns < b->ns ? -1 : a->ns > b->ns; /* not the order of ids, which is another in every run */
 }
 
 static int by_size(const void *x, const void *y)

@@ -46,7 +46,7 @@ struct ow_sample_overlap {
 	size_t unique;        /* ids that occur exactly once on each side: the following members use only these */
 	bool both_directions; /* some pair of hosts shows both directions, or the TTLs do */
 	size_t lower_ttl[2];  /* unique ids whose TTL was lower when B saw them, and when A did */
-	int64_t repeats_ns;   /* mean time between the most frequent identical packets, at A; 0 = there are none */
+	int64_t repeats_ns;   /* mean time between the most frequent identical packets; 0 = there are none */
 	/* Quantiles of B's time minus A's, over unique ids; by direction if both are seen, otherwise all in a_to_b. */
 	int64_t low_ns[2], median_ns[2], high_ns[2]; /* 2 %, 50 %, 98 %; [0] A to B, [1] B to A */
 	int64_t min_ns, max_ns;                      /* over all */

@@ -36,6 +36,8 @@ REPAIRED = [
     20178, 21018, 60082, 20411, 40891,  # holes of which few packets, or wrong pairs, tell
     60071, 60126, 60188, 21308, 60381, 60588,  # clocks that are set
     40075,  # both captures drop packets of a flood
+    40890,  # one-way traffic from B to A was aligned as A to B
+    60740,  # copies were known for seconds of the clock
     60752,  # packets that take longer than the waiting time
 ]
 

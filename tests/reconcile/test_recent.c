@@ -94,6 +94,18 @@ static void holds_as_many_as_promised(void **state)
 	assert_in_range(strangers, 0, 5);
 }
 
+/* The same times from the origin on have the same answers, whatever the date. */
+static void does_not_depend_on_the_date(void **state)
+{
+	struct ow_recent *r = *state;
+	for (int64_t shift = 0; shift < 2 * S; shift += S / 10) {
+		r->origin_ns = 1000 * S + shift;
+		ow_recent_add(r, id((uint64_t)shift), r->origin_ns + S / 10);
+		assert_true(ow_recent_has(r, id((uint64_t)shift), r->origin_ns + (3 * S) / 2, 0));
+		assert_false(ow_recent_has(r, id((uint64_t)shift), r->origin_ns + (22 * S) / 10, 0));
+	}
+}
+
 static void the_table_takes_null(void **state)
 {
 	(void)state;
@@ -108,6 +120,7 @@ int main(void)
 		CASE(forgets_with_time),
 		CASE(survives_the_wrap_of_its_seconds),
 		CASE(holds_as_many_as_promised),
+		CASE(does_not_depend_on_the_date),
 		cmocka_unit_test(the_table_takes_null),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,23 @@ static void repeating_ids(void **state)
 	assert_true(c.min_ns == 2 && c.max_ns == 2 && c.median_ns[0] == 2);
 }
 
+/* Several ids repeat equally often: their period depends neither on the order of ids nor on that of the captures. */
+static void the_period_of_repeating_ids(void **state)
+{
+	struct samples *s = *state;
+	for (uint64_t run = 0; run < 16; run++) {
+		s->a.packets = s->b.packets = 0;
+		for (int64_t i = 0; i < 5; i++) {
+			for (uint64_t k = 1; k < 4; k++) {
+				offer(run % 2 ? &s->b : &s->a, 4 * run + k, i * (int64_t)k * S, 1, false);
+				if (i < 3)
+					offer(run % 2 ? &s->a : &s->b, 4 * run + k, i * (int64_t)k * S, 1, false);
+			}
+		}
+		assert_int_equal(find(s).repeats_ns, S);
+	}
+}
+
 /* Whatever the clocks say, the way that is later at B is A to B, for every pair of hosts. */
 static void two_directions(void **state)
 {
@@ -200,6 +217,7 @@ int main(void)
 		CASE(nothing_in_common),
 		CASE(one_direction),
 		CASE(repeating_ids),
+		CASE(the_period_of_repeating_ids),
 		CASE(two_directions),
 		CASE(two_directions_by_hops),
 		CASE(large_captures_keep_the_same_packets),
