@@ -9,6 +9,7 @@
 #include "report/show.h"
 
 #include "base/time.h"
+#include "point/identity_survey.h"
 #include "point/local_pair.h"
 #include "config/config.h"
 #include "sandbox/privileges.h"
@@ -135,8 +136,8 @@ static const struct ow_option options[] = {
          "Packets that match this filter go from --from to --to, all others back. For taps and capture files, which do "
          "not know the direction."},
 	{"identity", 0, "LEVEL", set_identity, FIELD(level),
-         "What makes a packet the same: ip (default) from the IP header on, without what routers change; nat also "
-         "without addresses and ports."},
+         "What makes a packet the same: ip from the IP header on, without what routers change; nat also without "
+         "addresses and ports; auto (default) begins with ip, and finds out if packets do not match (not for files)."},
 	{"scope", 0, "SCOPE", set_scope, FIELD(scope),
          "Which packets can be lost: shared (default), those of flows that pass both interfaces; all, every one."},
 	{"inner", 0, NULL, ow_option_flag, FIELD(inner), "Enter tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP)."},
@@ -240,7 +241,7 @@ static int check_points(struct arguments *args, struct ow_error *err)
 static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
 {
 	*args = (struct arguments){
-		.level = OW_LEVEL_IP, .speed = 1, .signals = -1, .max_loss = 2, .max_p99_ns = INT64_MAX};
+		.level = OW_LEVEL_AUTO, .speed = 1, .signals = -1, .max_loss = 2, .max_p99_ns = INT64_MAX};
 	int64_t wait_ns;
 	ow_key_default(ow_segment_keys, "interval", &args->interval_ns);
 	ow_key_default(ow_segment_keys, "wait", &wait_ns);
@@ -312,6 +313,12 @@ static int confine(void *arg, struct ow_error *err)
 	return r;
 }
 
+static void say_changed(void *arg, const char *line)
+{
+	(void)arg;
+	ow_cli_say("oneway live: %s", line);
+}
+
 static int open_both(struct arguments *args, struct ow_show *show, struct ow_local_pair **ret_both,
                      struct ow_error *err)
 {
@@ -324,10 +331,14 @@ static int open_both(struct arguments *args, struct ow_show *show, struct ow_loc
 		.to = source_of(args, args->to),
 		.from_name = point_name(args->from),
 		.to_name = point_name(args->to),
-		.identity = {.level = args->level,
+		.identity = {.level = args->level == OW_LEVEL_NAT ? OW_LEVEL_NAT : OW_LEVEL_IP,
 	                     .inner = args->inner,
 	                     .tcp_headers = !args->files,
 	                     .hash_limit = UINT32_MAX},
+		.identities = args->level == OW_LEVEL_AUTO && !args->files
+	                              ? ow_identity_allowed(args->inner ? &args->inner : NULL)
+	                              : 0,
+		.changed = say_changed,
 		.forward = args->forward,
 		.classes = args->classes.count ? args->classes.class : &all,
 		.class_count = args->classes.count ? args->classes.count : 1,
@@ -421,7 +432,7 @@ static int explain_nothing(const struct arguments *args, const struct ow_local_p
 	else
 		ow_cli_say("oneway live: none of %llu packets that arrived and %llu that left matched%s",
 		           (unsigned long long)sent, (unsigned long long)received,
-		           args->level == OW_LEVEL_IP ? ": try --identity nat, or --inner for tunnels" : "");
+		           args->level != OW_LEVEL_NAT ? ": try --identity nat, or --inner for tunnels" : "");
 	return OW_EXIT_FAILED;
 }
 

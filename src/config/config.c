@@ -165,6 +165,7 @@ const struct ow_choice ow_config_scopes[] = {{"shared", OW_SCOPE_OF_SHARED}, {"a
 static const struct ow_choice clocks[] = {
 	{"auto", OW_CLOCK_AUTO}, {"trusted", OW_CLOCK_TRUSTED}, {"relative", OW_CLOCK_RELATIVE}, {0}};
 const struct ow_choice ow_config_levels[] = {{"ip", OW_LEVEL_IP}, {"nat", OW_LEVEL_NAT}, {0}};
+static const struct ow_choice identities[] = {{"auto", OW_LEVEL_AUTO}, {"ip", OW_LEVEL_IP}, {"nat", OW_LEVEL_NAT}, {0}};
 
 #define SEGMENT(member) offsetof(struct segment_target, segment.member)
 const struct ow_key ow_segment_keys[] = {
@@ -223,12 +224,14 @@ const struct ow_key ow_segment_keys[] = {
                     "its differences cannot be decoded, the interval is partial and late packets count as lost."},
 	{.name = "identity",
          .type = OW_KEY_CHOICE,
-         .choices = ow_config_levels,
+         .choices = identities,
          .offset = SEGMENT(level),
-         .fallback = "ip",
+         .fallback = "auto",
          .bit = OW_STATED_IDENTITY,
-         .meaning = "What makes a packet the same at both points. Use `nat` if addresses or ports are translated "
-                    "between the points."},
+         .meaning = "What makes a packet the same at both points. With `auto`, the points begin with `ip`. If results "
+                    "show packets at each point that the other does not have, they compare samples under `ip`, "
+                    "`nat`, both without the IPv4 identification, and each of these inside of tunnels, and take the "
+                    "first that clearly matches more. `ip` and `nat` (without addresses and ports) are fixed."},
 	{.name = "scope",
          .type = OW_KEY_CHOICE,
          .choices = ow_config_scopes,
@@ -243,7 +246,8 @@ const struct ow_key ow_segment_keys[] = {
          .offset = SEGMENT(inner),
          .fallback = "false",
          .bit = OW_STATED_INNER,
-         .meaning = "Whether the points compare the packets inside of tunnels."},
+         .meaning = "Whether the points compare the packets inside of tunnels. With `identity: auto` they find "
+                    "out, unless it is given."},
 	{.name = "exact",
          .type = OW_KEY_BOOL,
          .offset = SEGMENT(exact),
@@ -315,7 +319,9 @@ static int complete(struct ow_key_reader *r, struct ow_config_segment *s)
 		s->classes[0] = (struct ow_config_class){.name = "all", .line = s->line};
 		s->class_count = 1;
 	}
-	s->stated = OW_STATED_ALL;
+	/* It finds out whether to enter tunnels. */
+	bool open = s->level == OW_LEVEL_AUTO && !(s->stated & OW_STATED_INNER);
+	s->stated = open ? OW_STATED_ALL & ~(unsigned)OW_STATED_INNER : OW_STATED_ALL;
 	return 0;
 }
 

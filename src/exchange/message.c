@@ -15,7 +15,7 @@ static const char *const names[OW_MESSAGE_TYPES] = {
 	[OW_MESSAGE_REFUSED] = "REFUSED", [OW_MESSAGE_SYNOPSIS] = "SYNOPSIS", [OW_MESSAGE_ASK] = "ASK",
 	[OW_MESSAGE_NAMES] = "NAMES",     [OW_MESSAGE_TIMES] = "TIMES",       [OW_MESSAGE_RESULT] = "RESULT",
 	[OW_MESSAGE_NONE] = "NONE",       [OW_MESSAGE_PING] = "PING",         [OW_MESSAGE_BYE] = "BYE",
-	[OW_MESSAGE_SCOPE] = "SCOPE",
+	[OW_MESSAGE_SCOPE] = "SCOPE",     [OW_MESSAGE_SURVEY] = "SURVEY",     [OW_MESSAGE_SAMPLE] = "SAMPLE",
 };
 
 const char *ow_message_name(enum ow_message_type type)
@@ -70,6 +70,7 @@ static void code_open(struct ow_coder *c, struct ow_message_open *m)
 	ow_coder_bool(c, "TCP headers", &m->tcp_headers);
 	ow_coder_bool(c, "scope", &m->shared);
 	ow_coder_bool(c, "exact", &m->exact);
+	ow_coder_bool(c, "any IP id", &m->any_ip_id);
 	ow_coder_text(c, "segment", m->segment, sizeof m->segment, false);
 	ow_coder_text(c, "class", m->class_name, sizeof m->class_name, false);
 	ow_coder_text(c, "filter", m->filter, sizeof m->filter, true);
@@ -79,6 +80,24 @@ static void code_opened(struct ow_coder *c, struct ow_message_opened *m)
 {
 	ow_coder_int(c, "time", &m->now_ns, 0, REAL_NS_MAX);
 	ow_coder_int(c, "t0", &m->t0_ns, 0, REAL_NS_MAX);
+}
+
+static void code_survey(struct ow_coder *c, struct ow_message_survey *m)
+{
+	ow_coder_int(c, "t0", &m->t0_ns, 0, REAL_NS_MAX);
+	ow_coder_int(c, "length", &m->length_ns, OW_MESSAGE_LENGTH_MIN_NS, OW_MESSAGE_SURVEY_MAX_NS);
+	ow_coder_uint(c, "seed", 8, &m->seed, 0, UINT64_MAX);
+	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
+}
+
+static void code_sample(struct ow_coder *c, struct ow_message_sample *m)
+{
+	ow_coder_uint(c, "seed", 8, &m->seed, 0, UINT64_MAX);
+	for (unsigned i = 0; i < OW_MESSAGE_IDENTITIES; i++) {
+		ow_coder_u8(c, "shift", &m->sample_shift[i], 0, OW_MESSAGE_SHIFT_MAX);
+		ow_coder_u32(c, "count", &m->count[i], 0, OW_MESSAGE_IDS_MAX);
+		ow_coder_bytes(c, "ids", &m->ids[i], (size_t)m->count[i] * 8);
+	}
 }
 
 static void code_ping(struct ow_coder *c, struct ow_message_ping *m)
@@ -139,6 +158,12 @@ static void code_message(struct ow_coder *c, struct ow_message *m)
 		break;
 	case OW_MESSAGE_RESULT:
 		ow_code_result(c, &m->result, &m->differences, &m->floor, &m->cut_shift_ns);
+		break;
+	case OW_MESSAGE_SURVEY:
+		code_survey(c, &m->survey);
+		break;
+	case OW_MESSAGE_SAMPLE:
+		code_sample(c, &m->sample);
 		break;
 	case OW_MESSAGE_PING:
 		code_ping(c, &m->ping);

@@ -38,8 +38,10 @@ enum ow_message_type {
 	OW_MESSAGE_RESULT,
 	OW_MESSAGE_NONE, /* this interval cannot be served, with the reason */
 	OW_MESSAGE_PING,
-	OW_MESSAGE_BYE,   /* the connection ends; with a lane: the lane ends before this interval */
-	OW_MESSAGE_SCOPE, /* which flows the sending point has in this interval (reconcile/scope_keys.h) */
+	OW_MESSAGE_BYE,    /* the connection ends; with a lane: the lane ends before this interval */
+	OW_MESSAGE_SCOPE,  /* which flows the sending point has in this interval (reconcile/scope_keys.h) */
+	OW_MESSAGE_SURVEY, /* asks for a sample of the lane's packets under several identities */
+	OW_MESSAGE_SAMPLE, /* the answer */
 	OW_MESSAGE_TYPES
 };
 
@@ -87,6 +89,7 @@ struct ow_message_open {
 	enum ow_message_method method;
 	enum ow_message_level level;
 	bool inner;
+	bool any_ip_id;   /* ids do not contain the IPv4 identification */
 	bool tcp_headers; /* ids contain no payload of TCP */
 	bool shared;      /* only packets of flows that pass both points can be lost */
 	bool exact;       /* the times of all common packets are exchanged */
@@ -100,6 +103,24 @@ struct ow_message_open {
 struct ow_message_opened {
 	int64_t now_ns;
 	int64_t t0_ns; /* that of OPEN plus a whole number of intervals: in the future by both clocks */
+};
+
+/* Samples of the packets of a time under the identities of point/identity_survey.h, in that order. */
+#define OW_MESSAGE_IDENTITIES    8
+#define OW_MESSAGE_IDS_MAX       1024u /* of a sample */
+#define OW_MESSAGE_SURVEY_MAX_NS INT64_C(10000000000)
+
+struct ow_message_survey {
+	int64_t t0_ns, length_ns;
+	uint64_t seed;        /* of the ids; the answer repeats it */
+	uint8_t sample_shift; /* the least one of the samples */
+};
+
+struct ow_message_sample {
+	uint64_t seed;
+	uint8_t sample_shift[OW_MESSAGE_IDENTITIES];
+	uint32_t count[OW_MESSAGE_IDENTITIES];
+	const uint8_t *ids[OW_MESSAGE_IDENTITIES]; /* 8 bytes each; points into the frame */
 };
 
 struct ow_message_text {
@@ -255,6 +276,8 @@ struct ow_message {
 			int64_t cut_shift_ns;
 		};
 		struct ow_message_ping ping;
+		struct ow_message_survey survey;
+		struct ow_message_sample sample;
 	};
 };
 

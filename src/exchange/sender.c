@@ -619,6 +619,8 @@ static void connected(struct ow_exchange *x)
 
 static void finish(struct ow_exchange *x)
 {
+	if (ow_cause_of(x->ended) == OW_CAUSE_IDENTITY_CHANGED)
+		ow_interval_results_distrust(sender_of(x)->missing.results);
 	ask_for_missing(x);
 	advance(x);
 }

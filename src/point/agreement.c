@@ -66,8 +66,12 @@ static int check_parameters(const struct ow_config_segment *s, const struct ow_m
 	bool rda = o->method == OW_MESSAGE_RDA, nat = o->level == OW_MESSAGE_LEVEL_NAT;
 	if ((s->stated & OW_STATED_METHOD) && (s->method == OW_METHOD_RDA) != rda)
 		return differs(why, "method", rda ? "fold" : "rda", rda ? "rda" : "fold");
-	if ((s->stated & OW_STATED_IDENTITY) && (s->level == OW_LEVEL_NAT) != nat)
-		return differs(why, "identity", nat ? "ip" : "nat", nat ? "nat" : "ip");
+	bool other = (s->level == OW_LEVEL_NAT) != nat || o->any_ip_id;
+	if ((s->stated & OW_STATED_IDENTITY) && s->level != OW_LEVEL_AUTO && other)
+		return differs(why, "identity", s->level == OW_LEVEL_NAT ? "nat" : "ip",
+		               o->any_ip_id ? "without IP id"
+		               : nat        ? "nat"
+		                            : "ip");
 	if ((s->stated & OW_STATED_SCOPE) && (s->scope == OW_SCOPE_OF_SHARED) != o->shared)
 		return differs(why, "scope", o->shared ? "all" : "shared", o->shared ? "shared" : "all");
 	if ((s->stated & OW_STATED_INNER) && s->inner != o->inner)

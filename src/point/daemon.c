@@ -8,6 +8,7 @@
 #include "point/daemon_clock.h"
 #include "point/daemon_connections.h"
 #include "point/daemon_events.h"
+#include "point/daemon_identity.h"
 #include "point/daemon_private.h"
 #include "point/daemon_record.h"
 #include "point/daemon_reload.h"
@@ -213,6 +214,7 @@ void ow_daemon_free(struct ow_daemon *d)
 	ow_daemon_links_free(d);
 	ow_clocks_free(d->clock.clocks);
 	free(d->gaps.gap);
+	ow_daemon_identities_free(d);
 	ow_lane_logs_done(&d->logs);
 	ow_recorder_free(d->recorder);
 	ow_daemon_keys_release(d->keys);
@@ -321,6 +323,7 @@ static int on_tick(void *arg, struct ow_error *err)
 	struct ow_daemon *d = arg;
 	ow_daemon_clock_tick(d);
 	ow_daemon_lanes_tick(d);
+	ow_daemon_identity_tick(d);
 	ow_daemon_gaps_tick(d);
 	ow_daemon_reload_tick(d);
 	ow_daemon_trust_tick(d, ow_clock_steady_ns());

@@ -7,6 +7,7 @@
 
 #include "point/agreement.h"
 #include "point/daemon_events.h"
+#include "point/daemon_identity.h"
 #include "point/daemon_limit.h"
 #include "point/daemon_private.h"
 #include "result/cause.h"
@@ -64,6 +65,7 @@ static void propose(struct ow_daemon_peer *peer, const struct ow_config_segment 
 	struct ow_daemon *d = peer->daemon;
 	struct ow_message_open open;
 	ow_agree_propose(segment, class, sending, &open);
+	ow_daemon_identity_propose(peer, segment, &open);
 	open.tcp_headers = !d->clock.files; /* no ring limits the packets of files */
 	struct ow_daemon_lane *lane =
 		draw_seeds(&open) < 0 ? NULL : ow_daemon_lane_add(peer, segment, &open, ++d->last_wire, sending);

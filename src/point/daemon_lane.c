@@ -32,8 +32,25 @@ int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane)
 	return ow_point_clock_now_ns(&lane->daemon->clock) - lane->stepped_ns;
 }
 
+enum ow_variant ow_daemon_lane_variant(const struct ow_daemon_lane *lane)
+{
+	const struct ow_message_open *o = &lane->open;
+	return ow_identity_variant(o->level == OW_MESSAGE_LEVEL_NAT ? OW_LEVEL_NAT : OW_LEVEL_IP, o->inner,
+	                           o->any_ip_id);
+}
+
+void ow_daemon_lane_unsurvey(struct ow_daemon_lane *lane)
+{
+	struct ow_daemon_survey *s = &lane->survey;
+	ow_identity_survey_free(s->running);
+	ow_survey_samples_done(&s->here);
+	ow_survey_samples_done(&s->there);
+	*s = (struct ow_daemon_survey){.asked_ns = s->asked_ns};
+}
+
 void ow_daemon_lane_deafen(struct ow_daemon_lane *lane)
 {
+	ow_daemon_lane_unsurvey(lane);
 	ow_lane_log_free(lane->log);
 	lane->log = NULL;
 }
@@ -169,17 +186,18 @@ void ow_daemon_lane_text(const struct ow_daemon_lane *lane, char text[OW_LANE_TE
 
 static void log_agreed(const struct ow_daemon_lane *lane, size_t stamps)
 {
-	char name[OW_LANE_TEXT], length[OW_DURATION_TEXT], when[40] = "";
+	char name[OW_LANE_TEXT], length[OW_DURATION_TEXT], when[40] = "", identity[OW_VARIANT_TEXT];
 	time_t start = (time_t)(lane->open.t0_ns / OW_NS_PER_S);
 	struct tm tm;
 	ow_daemon_lane_text(lane, name);
 	ow_duration_text((double)lane->open.length_ns, length);
 	if (gmtime_r(&start, &tm))
 		strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+	ow_variant_text(ow_daemon_lane_variant(lane), identity);
 	ow_daemon_peer_log(lane->peer, OW_EVENT_INFO,
-	                   "agreed on %s: intervals of %s from %s.%03dZ, %s, up to %zu packets each", name, length,
-	                   when, (int)(lane->open.t0_ns % OW_NS_PER_S / OW_NS_PER_MS),
-	                   lane->open.method == OW_MESSAGE_RDA ? "rda" : "fold", stamps);
+	                   "agreed on %s: intervals of %s from %s.%03dZ, %s, identity %s, up to %zu packets each", name,
+	                   length, when, (int)(lane->open.t0_ns % OW_NS_PER_S / OW_NS_PER_MS),
+	                   lane->open.method == OW_MESSAGE_RDA ? "rda" : "fold", identity, stamps);
 }
 
 /* The run of a lane is over: reports its sum. */
@@ -288,6 +306,9 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct ow_daemon_lane *lane = arg;
 	judge(lane, result);
+	uint64_t most = result->total_sent > result->total_received ? result->total_sent : result->total_received;
+	lane->rate = (double)most / (double)result->length_ns;
+	lane->doubtful |= ow_identity_doubtful(result);
 	ow_daemon_result(lane->daemon, result);
 }
 
@@ -387,16 +408,9 @@ int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t
 	return ow_session_filter(ow_session_fd(link->session), link->accepted, text, size);
 }
 
-static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_t open_max, struct ow_error *err)
+void ow_daemon_lane_options(const struct ow_daemon_lane *lane, struct ow_lane_options *ret_options)
 {
-	int r = ow_daemon_lane_session(lane, lane->session_filter, sizeof lane->session_filter);
-	if (r < 0)
-		return ow_error_set(err, -r, "cannot leave the session out: %s", strerror(-r));
-	/* A segment that was added by a reload. */
-	const char *name = ow_recorder_undirected(lane->daemon->recorder, lane->segment->interfaces);
-	if (name && !lane->segment->to_peer)
-		return ow_error_set(err, EINVAL, "%s does not show the direction of packets: give to_peer", name);
-	struct ow_lane_options options = {
+	*ret_options = (struct ow_lane_options){
 		.identity = lane->identity,
 		.sources = lane->segment->interfaces,
 		.heading = heading_of(lane->segment, lane->sending),
@@ -410,6 +424,19 @@ static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_
 		.flows = lane->open.shared,
 		.flow_seed = lane->open.synopsis_seed,
 	};
+}
+
+static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_t open_max, struct ow_error *err)
+{
+	struct ow_lane_options options;
+	int r = ow_daemon_lane_session(lane, lane->session_filter, sizeof lane->session_filter);
+	if (r < 0)
+		return ow_error_set(err, -r, "cannot leave the session out: %s", strerror(-r));
+	/* A segment that was added by a reload. */
+	const char *name = ow_recorder_undirected(lane->daemon->recorder, lane->segment->interfaces);
+	if (name && !lane->segment->to_peer)
+		return ow_error_set(err, EINVAL, "%s does not show the direction of packets: give to_peer", name);
+	ow_daemon_lane_options(lane, &options);
 	return ow_lane_log_create(&lane->daemon->logs, &options, stamps_max, open_max, &lane->log, err);
 }
 
@@ -418,6 +445,7 @@ static void set_identity(struct ow_daemon_lane *lane)
 	const struct ow_message_open *o = &lane->open;
 	lane->identity = (struct ow_identity){.level = o->level == OW_MESSAGE_LEVEL_NAT ? OW_LEVEL_NAT : OW_LEVEL_IP,
 	                                      .inner = o->inner,
+	                                      .any_ip_id = o->any_ip_id,
 	                                      .tcp_headers = o->tcp_headers,
 	                                      .hash_limit = o->hash_limit};
 	ow_identity_seed(&lane->identity, o->identity_seed);

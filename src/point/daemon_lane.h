@@ -4,6 +4,7 @@
 
 #include "exchange/exchange.h"
 #include "point/daemon_peer.h"
+#include "point/identity_survey.h"
 #include "point/segment_clock.h"
 #include "point/session_filter.h"
 #include "record/lane_log.h"
@@ -15,6 +16,16 @@ enum ow_daemon_lane_state {
 	OW_LANE_ASKED, /* proposed by the peer; to be started */
 	OW_LANE_RUNNING,
 	OW_LANE_FINISHING, /* records no more; waits for the last answers */
+};
+
+/* A survey of the identity of a lane's packets (point/daemon_identity.h). */
+struct ow_daemon_survey {
+	uint64_t seed; /* 0 = there is none */
+	struct ow_identity_survey *running;
+	struct ow_survey_samples here, there;
+	bool has_here, has_there;
+	int64_t until_ns; /* steady time when the proposer gives it up */
+	int64_t asked_ns; /* steady time when the peer last asked for one; 0 = never */
 };
 
 struct ow_daemon_lane {
@@ -39,8 +50,11 @@ struct ow_daemon_lane {
 	int64_t next;                   /* the next interval to close */
 	int64_t until;                  /* last interval of the run; INT64_MAX = none yet */
 	bool judged;                    /* a packet matched, or it was logged that none does */
-	char why[OW_MESSAGE_TEXT];      /* reason of the end */
-	int64_t stepped_ns; /* clock steps since the agreement; the lane's own clock continues without them */
+	bool doubtful;                  /* results suggest another identity */
+	double rate;                    /* packets in a nanosecond, of the last result */
+	struct ow_daemon_survey survey;
+	char why[OW_MESSAGE_TEXT]; /* reason of the end */
+	int64_t stepped_ns;        /* clock steps since the agreement; the lane's own clock continues without them */
 };
 
 struct ow_daemon_lane *ow_daemon_lane_of_wire(struct ow_daemon_peer *peer, uint32_t wire);
@@ -51,6 +65,11 @@ struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const str
 int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane);
 /* The filter without the points' session, if the class has none; "" = unchanged. */
 int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t size);
+/* The packets of the lane, for the recorder. */
+void ow_daemon_lane_options(const struct ow_daemon_lane *lane, struct ow_lane_options *ret_options);
+enum ow_variant ow_daemon_lane_variant(const struct ow_daemon_lane *lane);
+/* Ends a survey, if there is one. */
+void ow_daemon_lane_unsurvey(struct ow_daemon_lane *lane);
 /* Starts recorder, interval log and exchange, by `open`. On failure the caller removes the lane. */
 int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err);
 /* Reduces its part of the budget to this. */

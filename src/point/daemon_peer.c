@@ -10,6 +10,7 @@
 #include "exchange/dial.h"
 #include "point/daemon_agree.h"
 #include "point/daemon_events.h"
+#include "point/daemon_identity.h"
 #include "point/daemon_private.h"
 #include "point/daemon_record.h"
 #include "result/cause.h"
@@ -256,6 +257,12 @@ static int on_message(struct ow_daemon_link *link, const struct ow_message *m, s
 	case OW_MESSAGE_REFUSED:
 		ow_daemon_lane_refused(peer, m->lane, m->text.text);
 		break;
+	case OW_MESSAGE_SURVEY:
+		ow_daemon_identity_asked(peer, m->lane, &m->survey);
+		break;
+	case OW_MESSAGE_SAMPLE:
+		ow_daemon_identity_told(peer, m->lane, &m->sample);
+		break;
 	case OW_MESSAGE_PING:
 		on_ping(link, &m->ping);
 		break;
@@ -270,7 +277,8 @@ static int on_message(struct ow_daemon_link *link, const struct ow_message *m, s
 static bool is_control(enum ow_message_type type)
 {
 	return type == OW_MESSAGE_HELLO || type == OW_MESSAGE_OPEN || type == OW_MESSAGE_OPENED ||
-	       type == OW_MESSAGE_REFUSED || type == OW_MESSAGE_PING || type == OW_MESSAGE_BYE;
+	       type == OW_MESSAGE_REFUSED || type == OW_MESSAGE_PING || type == OW_MESSAGE_BYE ||
+	       type == OW_MESSAGE_SURVEY || type == OW_MESSAGE_SAMPLE;
 }
 
 void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, size_t size)

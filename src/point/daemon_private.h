@@ -21,6 +21,7 @@
  *   daemon_connections.c   making, accepting, driving and dropping connections
  *   daemon_peer.c          what is said on them
  *   daemon_agree.c         lanes that are agreed on
+ *   daemon_identity.c      what makes a packet the same at both points
  *   daemon_record.c        what goes through lanes, and their end
  *   daemon_lane.c          a lane
  *   daemon_gap.c           intervals without a lane
@@ -37,6 +38,20 @@
 struct ow_daemon_flows {
 	const struct ow_flows_sink *sink;
 	unsigned recording;
+};
+
+/* The identity of a lane with `identity: auto`, at the point that proposes it. */
+struct ow_daemon_identity {
+	char peer[OW_POINT_NAME], segment[OW_MESSAGE_NAME], class_name[OW_MESSAGE_NAME];
+	bool sends;
+	enum ow_variant variant;
+	int64_t again_ns; /* steady time from which it may be examined again, */
+	int64_t pause_ns; /* and the pause after that */
+};
+
+struct ow_daemon_identities {
+	struct ow_daemon_identity *entry;
+	size_t count, room;
 };
 
 struct ow_daemon {
@@ -58,6 +73,7 @@ struct ow_daemon {
 	struct ow_daemon_lane *lanes[OW_LANES_MAX];
 	unsigned lane_count;
 	struct ow_daemon_gaps gaps;
+	struct ow_daemon_identities identities;
 	uint32_t last_wire;
 	uint64_t memory_left;
 	int64_t passed_ns;

@@ -77,6 +77,9 @@ void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t inte
 	}
 	if (lane->until == INT64_MAX)
 		ow_daemon_gap_open(lane, interval > lane->next ? interval : lane->next, why);
+	/* The results depend on it. */
+	if (ow_cause_of(why) == OW_CAUSE_IDENTITY_CHANGED)
+		snprintf(lane->why, sizeof lane->why, "%s", why);
 	limit_lane(lane, interval - 1);
 }
 

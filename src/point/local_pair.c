@@ -262,6 +262,9 @@ int ow_local_pair_work(struct ow_local_pair *pair, struct ow_error *err)
 		return stepped;
 	if (pair->done)
 		return 1;
+	r = ow_local_pair_look_at_identity(pair, err);
+	if (r < 0)
+		return r;
 	r = compare_intervals(pair);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot compare packets: %s", strerror(-r));

@@ -25,7 +25,9 @@ struct ow_local_pair_options {
 	struct ow_source_options from, to;
 	const char *from_name, *to_name; /* of the points, in the results */
 	char segment[OW_RESULT_NAME];
-	struct ow_identity identity;
+	struct ow_identity identity; /* to begin with */
+	uint32_t identities;         /* bit v: may change to enum ow_variant v (ow_identity_allowed); 0 = it is fixed */
+	void (*changed)(void *arg, const char *line); /* another identity is used, because; may be NULL */
 	const char
 		/* filter of packets from `from` to `to`, for taps and files; NULL = the kernel knows the direction */
 		*forward;

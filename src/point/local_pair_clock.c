@@ -20,27 +20,6 @@ void ow_local_pair_correct(struct ow_local_pair_lane *lane, struct ow_interval_r
 }
 
 /*
- * The interval that the step has cut is unknown, and waiting packets stay undecided, because the next interval has
- * another time.
- */
-static int tell_step(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, int64_t last, const char *cause)
-{
-	int r = 0;
-	for (int64_t i = pair->next; r == 0 && i <= last; i++) {
-		struct ow_interval_result result = {.interval = i + pair->split - pair->lead,
-		                                    .start_ns = ow_local_pair_start_of(pair, i),
-		                                    .length_ns = pair->options.length_ns,
-		                                    .reordered = OW_RESULT_NOT_COUNTED};
-		ow_local_pair_complete(pair, lane, &result);
-		snprintf(result.cause, sizeof result.cause, "%s", cause);
-		if (i >= pair->lead && result.start_ns < pair->end_ns)
-			r = ow_interval_results_unknown(lane->results, &result, false);
-	}
-	ow_interval_results_finish(lane->results);
-	return r;
-}
-
-/*
  * The clock was set while packets were read that are not in any interval yet: everything that is not compared mixes two
  * times. New lanes begin by the new time, with the interval after the one that was cut; unless the run was about to
  * end.
@@ -51,17 +30,10 @@ static int on_step(struct ow_local_pair *pair, int64_t step_ns, struct ow_error 
 	char size[OW_STEP_TEXT], cause[OW_STEP_TEXT + 32];
 	int64_t now_ns = ow_point_clock_now_ns(&pair->clock), grid_ns = ow_local_pair_least(o->length_ns, OW_NS_PER_S);
 	int64_t last = (now_ns - step_ns - pair->t0_ns) / o->length_ns;
-	int r = 0;
 	ow_step_text(step_ns, size);
 	snprintf(cause, sizeof cause, ow_cause_clock_stepped, size);
-	pair->holding = true;
-	for (size_t i = 0; r == 0 && i < pair->lanes; i++) {
-		r = tell_step(pair, pair->lane + i, last, cause);
-		ow_local_pair_forget_books(pair->lane + i);
-	}
-	ow_local_pair_release(pair);
-	pair->next = last + 1 > pair->next ? last + 1 : pair->next;
-	pair->base = pair->next;
+	ow_local_pair_unsurvey(pair);
+	int r = ow_local_pair_give_up(pair, last, cause);
 	int64_t start_ns = ow_local_pair_floor(now_ns + OW_LOCAL_PAIR_SETUP_NS, grid_ns) + grid_ns;
 	int64_t shift_ns = start_ns - ow_local_pair_start_of(pair, pair->next);
 	pair->t0_ns += shift_ns;
@@ -69,8 +41,8 @@ static int on_step(struct ow_local_pair *pair, int64_t step_ns, struct ow_error 
 	pair->stop_ns += pair->stop_ns == INT64_MAX ? 0 : shift_ns;
 	ow_recorder_clock_set(pair->recorder);
 	pair->passed_ns = INT64_MIN;
-	for (size_t i = 0; r == 0 && i < pair->lanes; i++)
-		r = ow_local_pair_add_books(pair, i, err);
+	if (r == 0)
+		r = ow_local_pair_begin(pair, err);
 	if (r == 0 && pair->stopped)
 		pair->done = true;
 	return r;

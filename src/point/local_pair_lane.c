@@ -6,6 +6,7 @@
 #include "result/cause.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Intervals that may be open: the recorder lags by less than this, files by a few intervals. */
 #define OPEN_NS  (2 * OW_NS_PER_S)
@@ -15,20 +16,20 @@
 
 /* -- interval logs ------------------------------------------------------------------------------------------------- */
 
-static int add_book(struct ow_local_pair *pair, size_t lane, int side, const char *filter, bool backward,
-                    struct ow_error *err)
+void ow_local_pair_book_options(const struct ow_local_pair *pair, size_t lane, int side,
+                                struct ow_lane_options *ret_options)
 {
 	const struct ow_local_pair_options *o = &pair->options;
-	struct ow_local_pair_book *book = pair->lane[lane].book + side;
+	bool backward = lane % 2;
 	/* Forward it arrives at `from` and leaves at `to`; backward the reverse. */
-	book->source = (side == OW_LOCAL_PAIR_SENDER) != backward ? OW_LOCAL_PAIR_FROM : OW_LOCAL_PAIR_TO;
-	struct ow_lane_options lane_options = {
+	unsigned source = (side == OW_LOCAL_PAIR_SENDER) != backward ? OW_LOCAL_PAIR_FROM : OW_LOCAL_PAIR_TO;
+	*ret_options = (struct ow_lane_options){
 		.identity = o->identity,
-		.sources = 1u << book->source,
+		.sources = 1u << source,
 		.heading = o->forward                     ? OW_HEADING_UNKNOWN
 	                   : side == OW_LOCAL_PAIR_SENDER ? OW_HEADING_IN
 	                                                  : OW_HEADING_OUT,
-		.filter = filter,
+		.filter = o->classes[lane / 2].filter,
 		.way = o->forward,
 		.way_not = backward,
 		.t0_ns = pair->t0_ns + pair->base * o->length_ns,
@@ -36,6 +37,15 @@ static int add_book(struct ow_local_pair *pair, size_t lane, int side, const cha
 		.flows = o->shared,
 		.flow_seed = o->identity.key,
 	};
+}
+
+static int add_book(struct ow_local_pair *pair, size_t lane, int side, struct ow_error *err)
+{
+	const struct ow_local_pair_options *o = &pair->options;
+	struct ow_local_pair_book *book = pair->lane[lane].book + side;
+	struct ow_lane_options lane_options;
+	ow_local_pair_book_options(pair, lane, side, &lane_options);
+	book->source = lane_options.sources == 1u << OW_LOCAL_PAIR_TO ? OW_LOCAL_PAIR_TO : OW_LOCAL_PAIR_FROM;
 	uint64_t memory = o->memory ? o->memory : OW_LOCAL_PAIR_MEMORY;
 	/* Packets of two intervals for each log: one is filled while the other is compared. */
 	uint64_t stamps = memory / (2 * 2 * pair->lanes * sizeof(struct ow_sighting)), open = OPEN_NS / o->length_ns;
@@ -45,9 +55,8 @@ static int add_book(struct ow_local_pair *pair, size_t lane, int side, const cha
 
 int ow_local_pair_add_books(struct ow_local_pair *pair, size_t index, struct ow_error *err)
 {
-	const char *filter = pair->options.classes[index / 2].filter;
-	int r = add_book(pair, index, OW_LOCAL_PAIR_SENDER, filter, index % 2, err);
-	return r < 0 ? r : add_book(pair, index, OW_LOCAL_PAIR_RECEIVER, filter, index % 2, err);
+	int r = add_book(pair, index, OW_LOCAL_PAIR_SENDER, err);
+	return r < 0 ? r : add_book(pair, index, OW_LOCAL_PAIR_RECEIVER, err);
 }
 
 void ow_local_pair_forget_books(struct ow_local_pair_lane *lane)
@@ -86,10 +95,73 @@ void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lan
 		r->cost.ready_ns = ow_recorder_now_ns(pair->recorder) - (r->start_ns + r->length_ns);
 }
 
+/* These intervals are unknown, and packets that wait stay undecided, because later ones are not comparable. */
+static int tell_unknown(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, int64_t last, const char *cause)
+{
+	int r = 0;
+	for (int64_t i = pair->next; r == 0 && i <= last; i++) {
+		struct ow_interval_result result = {.interval = i + pair->split - pair->lead,
+		                                    .start_ns = ow_local_pair_start_of(pair, i),
+		                                    .length_ns = pair->options.length_ns,
+		                                    .reordered = OW_RESULT_NOT_COUNTED};
+		ow_local_pair_complete(pair, lane, &result);
+		snprintf(result.cause, sizeof result.cause, "%s", cause);
+		if (i >= pair->lead && result.start_ns < pair->end_ns)
+			r = ow_interval_results_unknown(lane->results, &result, false);
+	}
+	if (ow_cause_of(cause) == OW_CAUSE_IDENTITY_CHANGED)
+		ow_interval_results_distrust(lane->results);
+	ow_interval_results_finish(lane->results);
+	return r;
+}
+
+int ow_local_pair_give_up(struct ow_local_pair *pair, int64_t last, const char *cause)
+{
+	int r = 0;
+	pair->holding = true;
+	for (size_t i = 0; r == 0 && i < pair->lanes; i++) {
+		r = tell_unknown(pair, pair->lane + i, last, cause);
+		ow_local_pair_forget_books(pair->lane + i);
+	}
+	ow_local_pair_release(pair);
+	pair->next = last + 1 > pair->next ? last + 1 : pair->next;
+	pair->base = pair->next;
+	return r;
+}
+
+int ow_local_pair_begin(struct ow_local_pair *pair, struct ow_error *err)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < pair->lanes; i++)
+		r = ow_local_pair_add_books(pair, i, err);
+	return r;
+}
+
+/* Which lane a result is of. */
+static size_t lane_of(const struct ow_local_pair *pair, const struct ow_interval_result *result)
+{
+	size_t i = 0;
+	while (i + 1 < pair->lanes && (strcmp(pair->lane[i].names.class_name, result->class_name) != 0 ||
+	                               strcmp(pair->lane[i].names.from, result->from) != 0))
+		i++;
+	return i;
+}
+
+static void note_doubt(struct ow_local_pair *pair, const struct ow_interval_result *r)
+{
+	if (!pair->options.identities || !ow_identity_doubtful(r))
+		return;
+	pair->survey.doubtful = true;
+	pair->survey.lane = lane_of(pair, r);
+	pair->survey.rate =
+		(double)(r->total_sent > r->total_received ? r->total_sent : r->total_received) / (double)r->length_ns;
+}
+
 /* At the end of many intervals a lane reports several at a time: in the order of the intervals, if there is memory. */
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct ow_local_pair *pair = arg;
+	note_doubt(pair, result);
 	if (pair->holding && OW_GROW(pair->held, pair->held_room, pair->helds + 1) == 0)
 		pair->held[pair->helds++] = *result;
 	else

@@ -184,6 +184,7 @@ void ow_local_pair_free(struct ow_local_pair *pair)
 {
 	if (!pair)
 		return;
+	ow_local_pair_unsurvey(pair);
 	ow_recorder_free(pair->recorder);
 	for (size_t i = 0; pair->lane && i < pair->lanes; i++) {
 		for (int side = 0; side < 2; side++)

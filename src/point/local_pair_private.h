@@ -3,6 +3,7 @@
 #define OW_POINT_LOCAL_PAIR_PRIVATE_H
 
 #include "base/time.h"
+#include "point/identity_survey.h"
 #include "point/local_pair.h"
 #include "reconcile/shared_flows.h"
 #include "point/page_match.h"
@@ -16,6 +17,7 @@
  *   local_pair.c         takes what the recorder has, compares intervals
  *   local_pair_clock.c   a clock that is set
  *   local_pair_open.c    setting up
+ *   local_pair_identity.c   what makes a packet the same at both interfaces
  *   local_pair_lane.c    a lane: its interval logs, its results
  */
 
@@ -44,6 +46,19 @@ struct ow_local_pair_lane {
 	enum ow_direction direction;
 };
 
+/* A survey of the identity of packets, if it is not fixed (point/identity_survey.h). */
+struct ow_local_pair_survey {
+	bool doubtful; /* results of this lane suggest another identity */
+	size_t lane;
+	double rate;      /* packets in a nanosecond */
+	uint64_t seed;    /* of the one that runs */
+	int64_t again_ns; /* steady time from which another one may begin, */
+	int64_t pause_ns; /* and the pause after that */
+	bool has[2];      /* by log of the lane */
+	struct ow_identity_survey *running[2];
+	struct ow_survey_samples samples[2];
+};
+
 struct ow_local_pair {
 	struct ow_local_pair_options options;
 	struct ow_recorder *recorder;
@@ -66,6 +81,7 @@ struct ow_local_pair {
 	struct ow_interval_result *held;       /* results at the end, to be reported in the order of their intervals */
 	size_t helds, held_room;
 	bool holding;
+	struct ow_local_pair_survey survey;
 	int failed; /* a source failed: its errno, */
 	struct ow_error err;
 	bool done;
@@ -92,6 +108,12 @@ static inline int64_t ow_local_pair_start_of(const struct ow_local_pair *pair, i
  * pair->base on.
  */
 int ow_local_pair_add_books(struct ow_local_pair *pair, size_t index, struct ow_error *err);
+/* The packets of a lane at one side, for the recorder. */
+void ow_local_pair_book_options(const struct ow_local_pair *pair, size_t lane, int side,
+                                struct ow_lane_options *ret_options);
+/* Intervals that are not compared yet are unknown, up to this one; the next one begins anew, with new logs. */
+int ow_local_pair_give_up(struct ow_local_pair *pair, int64_t last, const char *cause);
+int ow_local_pair_begin(struct ow_local_pair *pair, struct ow_error *err);
 void ow_local_pair_forget_books(struct ow_local_pair_lane *lane);
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result); /* the sink of all lanes */
 void ow_local_pair_on_event(void *arg, const struct ow_flow_event *event);
@@ -103,6 +125,10 @@ void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lan
 /* local_pair_clock.c: what the clocks do to the delays of an interval, in its result. */
 void ow_local_pair_correct(struct ow_local_pair_lane *lane, struct ow_interval_results_input *input,
                            struct ow_joined *joined);
+/* local_pair_identity.c: examines doubtful results; starts again with another identity. */
+int ow_local_pair_look_at_identity(struct ow_local_pair *pair, struct ow_error *err);
+void ow_local_pair_unsurvey(struct ow_local_pair *pair);
+
 /* Starts again after a clock step; then the run may be over. */
 int ow_local_pair_look_at_clock(struct ow_local_pair *pair, struct ow_error *err);
 

@@ -38,7 +38,10 @@ static void show_segment(FILE *out, const struct ow_config *c, const struct ow_c
 	if (s->stated & OW_STATED_METHOD)
 		fprintf(out, "  method %s\n", s->method == OW_METHOD_RDA ? "rda" : "fold");
 	if (s->stated & (OW_STATED_IDENTITY | OW_STATED_INNER))
-		fprintf(out, "  identity %s%s\n", s->level == OW_LEVEL_NAT ? "nat" : "ip",
+		fprintf(out, "  identity %s%s\n",
+		        s->level == OW_LEVEL_NAT    ? "nat"
+		        : s->level == OW_LEVEL_AUTO ? "auto"
+		                                    : "ip",
 		        s->inner ? ", inside tunnels" : "");
 	if (s->stated & OW_STATED_SCOPE)
 		fprintf(out, "  scope %s\n", s->scope == OW_SCOPE_OF_ALL ? "all" : "shared");

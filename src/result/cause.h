@@ -29,6 +29,7 @@
 	X(PEER_REFUSES, peer_refuses, "%s refuses us: %.80s")                                                        \
 	X(REFUSED, refused, "refused")                                                                               \
 	X(SESSION_MOVED, session_moved, "the points' session has another address")                                   \
+	X(IDENTITY_CHANGED, identity_changed, "the points agree on another identity: %s")                            \
 	/* clocks */                                                                                                 \
 	X(CLOCK_AHEAD, clock_ahead, "the clock of %s is ahead by %s, more than half an interval")                    \
 	X(CLOCKS_APART, clocks_apart, "the clocks are %s apart, more than half an interval")                         \
@@ -59,6 +60,7 @@
 	X(UNDECIDED_BEGUN, undecided_begun,                                                                          \
 	  "%" PRIu64 " %s undecided: by the clocks they may have arrived before the run")                            \
 	X(UNDECIDED_MEMORY, undecided_memory, "%" PRIu64 " %s undecided: out of memory")                             \
+	X(UNDECIDED_CHANGED, undecided_changed, "%" PRIu64 " %s undecided: possibly changed on the way (identity)")  \
 	X(UNDECIDED_KILLED, undecided_killed,                                                                        \
 	  "%" PRIu64 " %s undecided: the point was killed before they could arrive")                                 \
 	X(UNDECIDED_INTERVAL, undecided_interval, "%" PRIu64 " %s undecided: interval %" PRId64 " %s")               \

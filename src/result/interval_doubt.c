@@ -90,6 +90,10 @@ bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns)
 	struct ow_interval_results *settle = arg;
 	const struct ow_interval_results_open *own = ow_interval_results_open_of(settle, settle->first);
 	int64_t wait = (int64_t)settle->horizon * own->result.length_ns;
+	if (settle->changed) {
+		settle->doubt = OW_DOUBT_CHANGED;
+		return true;
+	}
 	int64_t last_ns = sent_ns + (settle->reach_ns >= 0 && settle->reach_ns < wait ? settle->reach_ns : wait);
 	for (uint64_t n = settle->first; settle->blind + settle->coarser && n < settle->next; n++) {
 		const struct ow_interval_results_open *open = ow_interval_results_open_of(settle, n);

@@ -126,6 +126,8 @@ void ow_interval_results_explain_undecided(const struct ow_interval_results *set
 	const char *packets = ow_plural(result->pending, "packet", "packets");
 	if (settle->doubt == OW_DOUBT_MEMORY)
 		snprintf(text, sizeof text, ow_cause_undecided_memory, result->pending, packets);
+	else if (settle->doubt == OW_DOUBT_CHANGED)
+		snprintf(text, sizeof text, ow_cause_undecided_changed, result->pending, packets);
 	else if (settle->doubt == OW_DOUBT_ENDED)
 		snprintf(text, sizeof text, ow_cause_undecided_ended, result->pending, packets);
 	else if (settle->doubt == OW_DOUBT_BEGUN)

@@ -405,6 +405,11 @@ int ow_interval_results_estimated(struct ow_interval_results *settle, const stru
 	return r;
 }
 
+void ow_interval_results_distrust(struct ow_interval_results *settle)
+{
+	settle->changed = true;
+}
+
 int ow_interval_results_finish(struct ow_interval_results *settle)
 {
 	struct ow_late_packets_account account;
@@ -416,9 +421,11 @@ int ow_interval_results_finish(struct ow_interval_results *settle)
 	/* Twice, because the first call leaves events that may still grow. */
 	ow_interval_results_tell_events(settle, NULL);
 	ow_interval_results_tell_events(settle, NULL);
-	/* More intervals may come after a clock step. */
+	/* More intervals may come after a clock step, or with another identity. */
 	settle->newest_ns = INT64_MIN;
 	settle->begun_ns = INT64_MIN;
+	settle->changed = false;
+	settle->recent = (struct ow_interval_results_recent){0};
 	return 0;
 }
 

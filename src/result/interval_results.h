@@ -122,6 +122,11 @@ int ow_interval_results_unknown(struct ow_interval_results *settle, const struct
  */
 int ow_interval_results_estimated(struct ow_interval_results *settle, const struct ow_interval_result *result);
 /*
+ * The packets of the open intervals were changed on the way, so that the comparison did not recognise them: those that
+ * wait stay undecided. To be called before ow_interval_results_finish.
+ */
+void ow_interval_results_distrust(struct ow_interval_results *settle);
+/*
  * Ends the run: all open intervals become final. Packets that could still have arrived stay pending. If more intervals
  * come (the clock was set), earlier packets are not searched in them.
  */

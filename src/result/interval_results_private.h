@@ -21,6 +21,7 @@ enum ow_doubt {
 	OW_DOUBT_BEGUN,
 	OW_DOUBT_ENDED,
 	OW_DOUBT_MEMORY,
+	OW_DOUBT_CHANGED,
 };
 
 struct ow_interval_results_open {
@@ -68,6 +69,7 @@ struct ow_interval_results {
 	uint64_t first, next;                  /* numbers as in late_packets: from 1, without gaps */
 	bool started;
 	int64_t begun_ns;                  /* start of the first interval */
+	bool changed;                      /* until the end of this run, packets may have been changed on the way */
 	int64_t last_interval, end_ns;     /* of the newest */
 	uint64_t blind;                    /* number of open intervals that may have missed arrivals, */
 	uint64_t coarser;                  /* and of those with a larger shift than the one before */

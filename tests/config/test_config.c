@@ -161,7 +161,7 @@ static const struct {
 	{TOP SEG "    interval:\n", "conf/t.yaml:9: no value"},
 	{TOP SEG "    interval: 1ms\n    wait: 2s\n", "wait is 2000 intervals, at most 1024"},
 	{TOP SEG "    method: folds\n", "method of segment 'x': 'folds' is not fold or rda"},
-	{TOP SEG "    identity: frame\n", "'frame' is not ip or nat"},
+	{TOP SEG "    identity: frame\n", "'frame' is not auto, ip or nat"},
 	{TOP SEG "    inner: maybe\n", "is not true or false"},
 	{TOP SEG "    exact: true\n    method: rda\n", "segment 'x': exact needs method fold"},
 	{TOP SEG "    method: rda\n    classes: [{name: web, exact: true}]\n", "segment 'x': exact needs method fold"},

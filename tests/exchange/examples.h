@@ -59,7 +59,7 @@ static const uint8_t example_keys[] = {2, 0, 0, 0, 38, 0, 0, 0, 4, 0, 0, 0, 0x80
 static const uint8_t example_bits[] = {2};
 static const uint8_t example_changes[] = {0xfe};
 
-#define EXAMPLES 16
+#define EXAMPLES 18
 static inline struct ow_message example(unsigned number)
 {
 	struct ow_message m = {.lane = 7, .interval = 3};
@@ -95,6 +95,7 @@ static inline struct ow_message example(unsigned number)
 			.sample = 1000,
 			.tcp_headers = true,
 			.exact = true,
+			.any_ip_id = true,
 		};
 		break;
 	case 2:
@@ -216,6 +217,17 @@ static inline struct ow_message example(unsigned number)
 			.sample_check = ow_low_bits_check((const int64_t[]){100, 200}, 2),
 			.order_check = ow_arrivals_check((const struct ow_arrival[]){{100, 0, 0}, {200, 1, 1}}, 2),
 		};
+		break;
+	case 16:
+		m = (struct ow_message){.type = OW_MESSAGE_SURVEY, .lane = 7};
+		m.survey = (struct ow_message_survey){1700000002000000000, 1000000000, 0x1122334455667788, 3};
+		break;
+	case 17:
+		m = (struct ow_message){.type = OW_MESSAGE_SAMPLE, .lane = 7};
+		m.sample = (struct ow_message_sample){.seed = 0x1122334455667788};
+		m.sample.sample_shift[0] = 3;
+		m.sample.count[0] = 2;
+		m.sample.ids[0] = (const uint8_t *)"\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0";
 		break;
 	default:
 		m = example(4);

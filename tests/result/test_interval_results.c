@@ -243,6 +243,25 @@ static void test_finish(void **state)
 	history_done(&history);
 }
 
+/* Another identity is used from now on: what the old one did not recognise is undecided. */
+static void test_distrust(void **state)
+{
+	(void)state;
+	struct history history;
+	history_open(&history, 4, 10);
+	assert_int_equal(step(&history, 0, 5, NULL, 0, NULL, 0), 0);
+	assert_int_equal(step(&history, 1, 5, (struct ow_sighting[]){{1, 100}, {2, 200}}, 2, NULL, 0), 0);
+	ow_interval_results_distrust(history.settle);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
+	assert_true(history.finals == 2 && history.final[1].lost == 0 && history.final[1].pending == 2);
+	assert_string_equal(history.final[1].cause, "2 packets undecided: possibly changed on the way (identity)");
+	/* The next run begins without doubt. */
+	assert_int_equal(step(&history, 2, 5, (struct ow_sighting[]){{3, 100}}, 1, NULL, 0), 0);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
+	assert_true(history.final[2].lost == 1 && history.final[2].pending == 0);
+	history_done(&history);
+}
+
 /* Before and after the run: packets meet those of the run, and that is all. */
 static void test_quiet(void **state)
 {
@@ -524,7 +543,7 @@ int main(void)
 		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_long_gap), cmocka_unit_test(test_drops),
 		cmocka_unit_test(test_finish),   cmocka_unit_test(test_quiet),    cmocka_unit_test(test_early),
 		cmocka_unit_test(test_sampled),  cmocka_unit_test(test_shift),    cmocka_unit_test(test_create),
-		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_too_many), cmocka_unit_test(test_distrust),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

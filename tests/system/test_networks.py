@@ -68,7 +68,7 @@ class Case(points.Case):
                 receiver = "paris" if sender == "london" else "london"
                 lane = pair.lane(sender, name)
                 self.assertTrue(lane, pair.log)
-                self.assertEqual([r["interval"] for r in lane], sorted({r["interval"] for r in lane}))
+                self.assertEqual([r["start_ns"] for r in lane], sorted({r["start_ns"] for r in lane}))
                 for r in lane:
                     self.assertLessEqual(r["absent"] or 0, r["unshared_sent"] or 0, r)
                     self.assertLessEqual(r["lost_whole_flows"] or 0, r["lost"] or 0, r)
