@@ -307,13 +307,15 @@ static void add_counts(struct ow_stored_sum *sum, sqlite3_stmt *row, struct ow_i
 	sum->sampled += count_at(row, SHIFT) > 0;
 }
 
-/* Replaces numbers in causes, so that equal causes can be grouped. */
+/* Replaces numbers in causes, so that equal causes can be grouped. Digits after a letter belong to a name: eth0. */
 static void without_numbers(const char *text, char ret_text[OW_RESULT_CAUSE])
 {
 	size_t used = 0;
+	bool name = false;
 	for (; *text && used < OW_RESULT_CAUSE - 1; text++) {
 		bool digit = isdigit((unsigned char)*text);
-		if (!digit)
+		name = *text != ' ' && (name || isalpha((unsigned char)*text));
+		if (!digit || name)
 			ret_text[used++] = *text;
 		else if (!used || ret_text[used - 1] != 'N')
 			ret_text[used++] = 'N';

@@ -354,6 +354,37 @@ static void conserved(void **state)
 	ow_stored_close(stored);
 }
 
+/* Causes that differ in numbers are one; those that name other interfaces are not. */
+static void causes_are_grouped(void **state)
+{
+	(void)state;
+	static const char *const causes[] = {"paris: eth0 was removed",   "paris: eth1 was removed",
+	                                     "clock stepped by +1.5 s",   "clock stepped by +20.25 s",
+	                                     "ring of h2 lost 17 frames", "ring of h2 lost 3 frames"};
+	static const char *const want[] = {"paris: eth0 was removed", "paris: eth1 was removed",
+	                                   "clock stepped by +N.N s", "ring of h2 lost N frames"};
+	struct ow_store *store = store_open();
+	for (int i = 0; i < 6; i++) {
+		struct ow_interval_result r = sample_unknown(i);
+		snprintf(r.cause, sizeof r.cause, "%s", causes[i]);
+		store_add(store, &r);
+	}
+	ow_store_close(store);
+	struct ow_stored *stored = look();
+	struct ow_stored_sums sums;
+	struct ow_stored_sum_options o = {.group = OW_STORED_LANE};
+	assert_int_equal(ow_stored_summarise(stored, &o, &sums, NULL), 0);
+	assert_int_equal(sums.causes, 4);
+	for (size_t i = 0; i < 4; i++) {
+		size_t found = 0;
+		while (found < sums.causes && strcmp(sums.cause[found].text, want[i]) != 0)
+			found++;
+		assert_true(found < sums.causes);
+	}
+	ow_stored_sums_done(&sums);
+	ow_stored_close(stored);
+}
+
 /* Intervals that nobody stored count as not measured, in the hour that they were of. */
 static void gaps(void **state)
 {
@@ -790,6 +821,7 @@ int main(void)
 		cmocka_unit_test_setup(worst, store_fresh),
 		cmocka_unit_test_setup(pooled, store_fresh),
 		cmocka_unit_test_setup(conserved, store_fresh),
+		cmocka_unit_test_setup(causes_are_grouped, store_fresh),
 		cmocka_unit_test_setup(gaps, store_fresh),
 		cmocka_unit_test_setup(lengths, store_fresh),
 		cmocka_unit_test_setup(time_zones, store_fresh),
