@@ -197,7 +197,8 @@ static void judge_capture_ring(struct ow_diagnoses *findings, const struct ow_li
 		         "%.0f MiB, %.0f ms of %.0f Mb/s each way", bytes / mib,
 		         1000 * bytes / ((double)l->capture_speed / 4), (double)l->capture_speed / 1e6);
 	else
-		ow_found(f, bytes < usual ? OW_VERDICT_NOTE : OW_VERDICT_OK, "%.0f MiB, speed not known", bytes / mib);
+		ow_found(f, bytes < usual ? OW_VERDICT_NOTE : OW_VERDICT_OK, "%.0f MiB, %sspeed not known", bytes / mib,
+		         l->speed_mbps > 0 ? "real " : "");
 	if (bytes < usual) {
 		ow_means(f, "If the point does not run for this long, frames are dropped, and intervals are partial.");
 		ow_fix(f, "# 'ring: %.0fMiB' for this interface, or no 'ring'", usual / mib);
@@ -262,7 +263,7 @@ static void judge_drops_in(struct ow_diagnoses *findings, const struct ow_link_f
 		            "dropped because there was no room count as lost.");
 		ow_fix(f, "ip -s -s link show %s", l->name);
 	} else {
-		ow_found(f, OW_VERDICT_OK, "none of %ju packets", (uintmax_t)c->in);
+		ow_found(f, OW_VERDICT_OK, "none of %ju %s", (uintmax_t)c->in, ow_plural(c->in, "packet", "packets"));
 		ow_means(f, "A capture sees all packets that arrive.");
 	}
 }
@@ -278,7 +279,7 @@ static void judge_drops_out(struct ow_diagnoses *findings, const struct ow_link_
 		            "indeed lost, but on this host.");
 		ow_fix(f, "tc -s qdisc show dev %s; ethtool -S %s | grep -i -e drop -e err", l->name, l->name);
 	} else {
-		ow_found(f, OW_VERDICT_OK, "none of %ju packets", (uintmax_t)c->out);
+		ow_found(f, OW_VERDICT_OK, "none of %ju %s", (uintmax_t)c->out, ow_plural(c->out, "packet", "packets"));
 		ow_means(f, "All packets that are sent leave this host.");
 	}
 }

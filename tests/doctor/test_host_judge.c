@@ -536,7 +536,7 @@ static void test_capture_ring(void **state)
 	l.capture_ring = 16u << 20;
 	link_is(&l, "ring", WARNING, "16 MiB, 7 ms of 10000 Mb/s", "'ring: 256MiB'");
 	l.capture_speed = 0;
-	link_is(&l, "ring", NOTE, "16 MiB, speed not known", "'ring: 256MiB'");
+	link_is(&l, "ring", NOTE, "16 MiB, real speed not known", "'ring: 256MiB'");
 }
 
 static void test_queue(void **state)
