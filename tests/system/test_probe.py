@@ -326,7 +326,7 @@ class OnLoopback(Probed):
         self.assert_refused(command.oneway("plane", "probe", "a=127.0.0.1", "a=127.0.0.2"), 1, "two reflectors")
         self.assert_refused(command.oneway("plane", "probe", "127.0.0.1", "--key", self.path("none")), 1, "none")
         self.assert_refused(command.oneway("plane", "reflect", "--limit", "0"), 2, "above 0")
-        self.assert_refused(command.oneway("plane", "reflect", "--listen", "127.0.0.1:x"), 1, "no address")
+        self.assert_refused(command.oneway("plane", "reflect", "--listen", "127.0.0.1:x"), 1, "not an address")
 
 
 if __name__ == "__main__":
