@@ -179,6 +179,13 @@ static void push_waiting(struct ow_exchange *x)
 	}
 }
 
+/* The packets that a sample stands for. */
+static uint64_t of_all(uint64_t sampled, unsigned shift)
+{
+	unsigned by = shift < 63 ? shift : 63;
+	return sampled > OW_MESSAGE_PACKETS_MAX >> by ? OW_MESSAGE_PACKETS_MAX : sampled << by;
+}
+
 /* Cuts the next interval that was announced, whether this point has it or not; 0, -ESTALE, -ENOMEM, -EPROTO. */
 static int take_scope(struct ow_exchange *x, struct ow_slot *slot, int64_t interval, struct ow_error *err)
 {
@@ -201,7 +208,7 @@ static int take_scope(struct ow_exchange *x, struct ow_slot *slot, int64_t inter
 		return 0;
 	}
 	/* Each packet counts in the interval in which it is known whose it is. */
-	slot->page->total_packets = (slot->page->count + reception->unshared) << slot->page->sample_shift;
+	slot->page->total_packets = of_all(slot->page->count + reception->unshared, slot->page->sample_shift);
 	reception->seen = slot->page->count;
 	reception->seen_total = slot->page->total_packets;
 	reception->ready = true;

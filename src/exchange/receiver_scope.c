@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "exchange/message_scope.h"
+#include "record/recorder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ struct announced {
 /* Packets of an interval that may belong to a later one. */
 struct held {
 	int64_t interval, start_ns;
+	unsigned sample_shift;
 	struct ow_lane_flows flows; /* of the whole interval */
 	struct ow_sighting *stamp;  /* ids are those of the first copies */
 	size_t count;
@@ -34,6 +36,7 @@ struct held {
 
 struct ow_receiver_scope {
 	struct ow_scope_options options;
+	struct ow_identity identity;
 	struct ow_scope_receiver *receiver;
 	struct announced *announced; /* by rising interval */
 	size_t announceds, room;
@@ -49,6 +52,7 @@ int ow_receiver_scope_create(const struct ow_exchange *x, struct ow_receiver_sco
 	if (!s)
 		return -ENOMEM;
 	ow_exchange_scope_options(x, &s->options);
+	s->identity = x->options.identity;
 	s->last = -1;
 	/* The flows of an interval stay where they are for two calls after its last packets were held. */
 	s->held_max = s->options.hold + 3;
@@ -147,6 +151,19 @@ static uint32_t number_of(struct ow_lane_flows *flows, const struct ow_scope_flo
 	return number ? number : ow_lane_flows_add(flows, flow, UINT32_MAX);
 }
 
+/* How many packets a held one is in the sample of the page. */
+static uint64_t weight_of(const struct ow_receiver_scope *s, const struct held *held, const struct ow_sighting *packet,
+                          const struct ow_interval_packets *page)
+{
+	if (!page || held->sample_shift == page->sample_shift)
+		return 1;
+	if (held->sample_shift > page->sample_shift) {
+		unsigned finer = held->sample_shift - page->sample_shift;
+		return UINT64_C(1) << (finer < OW_MESSAGE_SHIFT_MAX ? finer : OW_MESSAGE_SHIFT_MAX);
+	}
+	return ow_sampled(ow_sample_rank(&s->identity, packet->id), page->sample_shift);
+}
+
 /* Adds the packets of earlier intervals that join this one, and counts those that are unshared. */
 static int join(struct ow_receiver_scope *s, const struct ow_scope_held *joins, size_t count,
                 struct ow_interval_packets *page, uint64_t *ret_unshared)
@@ -164,9 +181,12 @@ static int join(struct ow_receiver_scope *s, const struct ow_scope_held *joins, 
 		size_t kept = 0;
 		for (size_t i = 0; i < held->count && r == 0; i++) {
 			uint8_t what = joins[k].joins[held->stamp[i].flow - 1];
+			uint64_t weight = weight_of(s, held, &held->stamp[i], page);
 			if (what == OW_SCOPE_HOLDS) {
 				held->stamp[kept++] = held->stamp[i];
 			} else if (what == OW_SCOPE_JOINS && page) {
+				if (!weight)
+					continue;
 				/* The flow must have a number in this interval, too. */
 				const struct ow_scope_flow *flow = &held->flows.flow[held->stamp[i].flow - 1];
 				r = OW_GROW(joined, room, joineds + 1);
@@ -177,7 +197,7 @@ static int join(struct ow_receiver_scope *s, const struct ow_scope_held *joins, 
 						(struct ow_sighting){held->stamp[i].id, held->stamp[i].time_ns - ago_ns,
 					                             number_of(&page->flows, flow)};
 			} else {
-				++*ret_unshared;
+				*ret_unshared += weight;
 			}
 		}
 		held->count = kept;
@@ -193,7 +213,8 @@ static int join(struct ow_receiver_scope *s, const struct ow_scope_held *joins, 
 static int split(struct ow_interval_packets *page, const uint8_t *in_scope, struct held *held)
 {
 	size_t out = 0, kept = 0;
-	*held = (struct held){.interval = page->interval, .start_ns = page->start_ns};
+	*held = (struct held){
+		.interval = page->interval, .start_ns = page->start_ns, .sample_shift = page->sample_shift};
 	for (size_t i = 0; i < page->count; i++)
 		out += !page->stamp[i].flow || in_scope[page->stamp[i].flow - 1] != OW_SCOPE_JOINS;
 	held->stamp = malloc((out + 1) * sizeof *held->stamp);
