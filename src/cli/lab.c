@@ -125,6 +125,8 @@ static const struct ow_option table[] = {
 	{"wait", 0, "D", ow_option_positive_duration, LAB(wait_ns),
          "Waiting time after which a packet is lost. Default 1s."},
 	{"method", 0, "NAME", set_method, LAB(method), "fold (default), or rda as published."},
+	{"exact", 0, NULL, ow_option_flag, LAB(exact),
+         "The points exchange the times of all packets: minimum, maximum, quantiles and reordering are exact."},
 	{"seed", 0, "N", ow_option_count, LAB(seed), "Seed of the wire and of the generators. Default 1."},
 
 	{.help = "The wire, in each direction"},

@@ -21,6 +21,7 @@ struct ow_lab_options {
 	uint32_t flows;
 	uint64_t tcp, tcp_reverse; /* streams of iperf3 */
 	enum ow_lab_method method;
+	bool exact;           /* the points exchange all times */
 	const char *captures; /* folder for captures of both hosts; NULL = none */
 	const char *plot;     /* picture; NULL = none */
 	bool json;

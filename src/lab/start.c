@@ -127,9 +127,11 @@ static void write_config(const struct ow_lab *lab, bool a, int psk, char text[CO
 	         "    interval: %lldns\n"
 	         "    wait: %lldns\n"
 	         "    method: %s\n"
-	         "    identity: %s\n",
+	         "    identity: %s\n"
+	         "    exact: %s\n",
 	         (long long)options->interval_ns, (long long)options->wait_ns,
-	         options->method == OW_LAB_RDA ? "rda" : "fold", options->nat ? "nat" : "ip");
+	         options->method == OW_LAB_RDA ? "rda" : "fold", options->nat ? "nat" : "ip",
+	         options->exact ? "true" : "false");
 }
 
 /*

@@ -34,6 +34,7 @@ MS = 10**6
 WAYS = ("a_to_b", "b_to_a")
 COUNTS = ("sent", "received", "matched", "lost", "extra")
 MEAN_NS = 100
+EXACT_NS, QUANTILE_SHARE = 2000, 1e-3
 READY_NS = 50 * MS  # the goal
 TOO_SLOW = "this machine is too slow, or too busy"
 TRIES = 3
@@ -65,9 +66,12 @@ def matrix():
     yield run("nat-tcp", "100ms", *TCP, "--nat", "--reorder", "0.1,30ms")
     yield run("rda-udp", "1s", *UDP, "--method", "rda")
     yield run("rda-tcp", "100ms", *TCP, "--method", "rda", "--loss", "0.01%")
+    # All times exchanged: order and extremes of the delays as well.
+    yield run("exact-udp", "1s", *UDP, "--exact", "--loss", "1%", "--delay", "normal:5ms,1ms")
+    yield run("exact-tcp", "1s", *TCP, "--exact", "--reorder", "0.1,30ms")
 
 
-QUICK = ("tcp-1%-100ms", "udp-10%-1s", "tcp-0.01%-10s", "reordered-tcp", "duplicates", "nat-tcp", "rda-udp")
+QUICK = ("tcp-1%-100ms", "udp-10%-1s", "tcp-0.01%-10s", "reordered-tcp", "duplicates", "nat-tcp", "rda-udp", "exact-udp")
 
 
 def count(result, name):
@@ -95,10 +99,16 @@ def mean_differs(where, live, exact, shifted=0):
         yield f"{where}: mean {a} ns, not {b} ns"
 
 
+def spread_of(delay):
+    """Least and largest delay, and quantiles."""
+    return {"min": delay["min"], "max": delay["max"], **(delay["quantiles"] or {})}
+
+
 def plain(result):
     """Counts and mean of a RESULT."""
     delay = result["delay_ns"]
     return {**{name: result[name] for name in COUNTS}, "ambiguous": result["ambiguous"], "mean": delay["mean"],
+            "delays": spread_of(delay), "reordered": result["reordered"],
             "spread": (delay["max"] or 0) - (delay["min"] or 0)}
 
 
@@ -146,12 +156,30 @@ def interval_differences(where, result, exact, shifted):
     yield from mean_differs(where, live, exact, shifted)
 
 
+def exact_differences(where, result, exact, segments):
+    """With all times, extremes, quantiles and order are those of the match. Their times are of other sockets."""
+    if result["ambiguous"] or exact["ambiguous"] or not exact["matched"]:
+        return
+    if not result["exact"] or result["reordered"] is None:
+        yield f"{where}: not exact, or without order"
+        return
+    live_delays = spread_of(result["delay_ns"])
+    for name, value in exact["delays"].items():
+        live = live_delays[name]
+        if value is not None and abs(live - value) > EXACT_NS + QUANTILE_SHARE * abs(value):
+            yield f"{where}: {name} of the delay {live} ns, not {value} ns"
+    # match takes the packets of a frame with segments as sent at once; points know their order.
+    if result["reordered"] < exact["reordered"] or (result["reordered"] != exact["reordered"] and not segments):
+        yield f"{where}: reordered {result['reordered']}, not {exact['reordered']}"
+
+
 def by_start(found, way):
     """The intervals of match, counts and mean, by their start."""
     return {i["start_ns"]: plain(i if way == "a_to_b" else i["b_to_a"]) for i in found["intervals"] if way == "a_to_b" or i["b_to_a"]}
 
 
-NOTHING = {**dict.fromkeys(COUNTS, 0), "ambiguous": 0, "mean": None, "spread": 0}
+NOTHING = {**dict.fromkeys(COUNTS, 0), "ambiguous": 0, "mean": None, "delays": {},
+           "reordered": 0, "spread": 0}
 
 
 def check_way(this, way, results, pair, found):
@@ -175,6 +203,8 @@ def check_way(this, way, results, pair, found):
             yield f"{where}: {result['status']}: {result.get('cause')}"
             continue
         yield from interval_differences(where, result, exact, shifted)
+        if "--exact" in this.options:
+            yield from exact_differences(where, result, exact, "60M" in this.options)
     exact = plain(found[way]) if found[way] else NOTHING
     live, true = plain(pair["result"]), plain(pair["truth"])
     yield from differences(f"{way}, wire and match", true, exact)
