@@ -103,7 +103,8 @@ static void regroup_name(const struct ow_missing *missing, const struct ow_outco
 	copy_before(o->only_b, o->only_bs, &l->at_b, false, name, l->b, &l->bs);
 	size_t only_a = count_name(o->only_a, o->only_as, l->at_a, name);
 	size_t only_b = count_name(o->only_b, o->only_bs, l->at_b, name);
-	size_t pairs = count - only_a, waits = ow_interval_results_waits(missing->results, name);
+	size_t pairs = count - only_a;
+	size_t waits = ow_interval_results_in_turn(missing->results, name, count, pairs + only_b);
 	size_t in_turn = ow_late_packets_turns(waits, count, pairs + only_b).pairs;
 	size_t moved = pairs > in_turn ? pairs - in_turn : 0;
 	for (size_t i = count - only_a - moved; i < count; i++)

@@ -170,6 +170,17 @@ size_t ow_late_packets_waits(const struct ow_late_packets *carry, uint64_t id)
 	return front ? front->count : 0;
 }
 
+size_t ow_late_packets_waits_since(const struct ow_late_packets *carry, uint64_t id, int64_t since_ns)
+{
+	const struct node *node = front_of(&carry->sent, id);
+	size_t waits = node ? node->count : 0;
+	while (node && node->packet.time_ns < since_ns) {
+		waits--;
+		node = node->next ? carry->sent.node + node->next - 1 : NULL;
+	}
+	return waits;
+}
+
 size_t ow_late_packets_waiting(const struct ow_late_packets *carry)
 {
 	return carry->sent.used;
@@ -192,6 +203,28 @@ static struct waiting take(struct table *table, struct node *front)
 	table->free = index + 1;
 	table->used--;
 	return packet;
+}
+
+/* Removes the first packet of the list that was sent at since_ns or later, in an interval before this one; if there is
+ * none, the front. */
+static struct waiting take_since(struct table *table, struct node *front, int64_t since_ns, uint64_t number)
+{
+	struct node *before = front, *node = front;
+	while (node->packet.time_ns < since_ns && node->next) {
+		before = node;
+		node = &table->node[node->next - 1];
+	}
+	if (node == front || node->packet.time_ns < since_ns || node->packet.number >= number)
+		return take(table, front);
+	uint32_t index = (uint32_t)(node - table->node) + 1;
+	before->next = node->next;
+	if (front->last == index)
+		front->last = (uint32_t)(before - table->node) + 1;
+	front->count--;
+	node->next = table->free;
+	table->free = index;
+	table->used--;
+	return node->packet;
 }
 
 static int64_t difference(int64_t later_ns, int64_t earlier_ns)
@@ -288,12 +321,12 @@ static void meet(struct ow_late_packets *carry, struct ow_late_packets_late *lat
 
 /* A packet that only B has: late if it waits. A packet cannot be late for the interval in which it was sent. */
 static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t place, const struct waiting *arrived,
-                      bool timed)
+                      bool timed, int64_t since_ns)
 {
 	struct node *front = front_of(&carry->sent, arrived->id);
 	if (!front || front->packet.number >= number)
 		return false;
-	const struct waiting w = take(&carry->sent, front);
+	const struct waiting w = take_since(&carry->sent, front, timed ? INT64_MIN : since_ns, number);
 	front = front_of(&carry->sent, arrived->id);
 	struct ow_late_packets_late late = {
 		.id = arrived->id,
@@ -304,6 +337,7 @@ static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t pla
 		.flow = w.flow,
 		.arrival_flow = arrived->flow,
 		.alike = !timed || (front && front->packet.time_ns <= arrived->time_ns),
+		.timed = timed,
 	};
 	meet(carry, &late, &open_of(carry, w.number)->account, &open_of(carry, number)->account);
 	return true;
@@ -405,7 +439,7 @@ int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_pac
 	for (size_t i = 0; i < in->only_bs; i++) {
 		struct waiting waiting = {in->only_b[i].id, absolute(in, in->only_b + i), number, in->only_b[i].flow};
 		bool timed = in->only_b[i].time_ns != OW_LATE_PACKETS_NO_TIME;
-		if (!came_late(carry, number, i, &waiting, timed) && in->early_ns > 0 && timed)
+		if (!came_late(carry, number, i, &waiting, timed, in->since_ns) && in->early_ns > 0 && timed)
 			insert(&carry->arrived, waiting);
 	}
 	bool settled = number - carry->first == carry->horizon;

@@ -40,6 +40,7 @@ struct ow_late_packets_interval {
 	size_t only_as, only_bs;
 	int64_t shift_ns; /* B's interval begins so much later than A's */
 	int64_t early_ns; /* a packet may arrive in the interval before its own, up to this much before it was sent */
+	int64_t since_ns; /* packets without a time of arrival were rather sent at this time or later */
 };
 
 struct ow_late_packets_account {
@@ -63,6 +64,7 @@ struct ow_late_packets_late {
 	int64_t delay_ns;
 	uint32_t flow, arrival_flow; /* as only_a and only_b have them */
 	bool alike; /* another packet of this id had been sent when it arrived: its delay is uncertain */
+	bool timed; /* when it arrived is known */
 };
 
 /* Callbacks during ow_late_packets_step and ow_late_packets_flush. Each may be NULL. */
@@ -113,6 +115,8 @@ static inline struct ow_late_packets_turns ow_late_packets_turns(size_t waiting,
 
 /* How many packets of this id wait; and of all ids. */
 size_t ow_late_packets_waits(const struct ow_late_packets *carry, uint64_t id);
+/* Only those that were sent at this time or later. */
+size_t ow_late_packets_waits_since(const struct ow_late_packets *carry, uint64_t id, int64_t since_ns);
 size_t ow_late_packets_waiting(const struct ow_late_packets *carry);
 
 /* Over all intervals so far. */

@@ -39,6 +39,10 @@ static void on_late(void *arg, const struct ow_late_packets_late *late)
 		receiver->unplaced--;
 	if (late->alike) {
 		sender->alike++;
+		/* Nothing tells how long packets take: each of these may be lost, and another one late. */
+		bool in_turn = !late->timed && settle->reach_ns < 0;
+		sender->in_turn += in_turn;
+		receiver->in_turn += in_turn;
 		return;
 	}
 	ow_delays_add(sender->delays, late->delay_ns + ow_result_clock_added_ns(&sender->result), 1);
@@ -132,6 +136,26 @@ size_t ow_interval_results_waits(const struct ow_interval_results *settle, uint6
 	return ow_late_packets_waits(settle->carry, name);
 }
 
+/* Of identical packets that wait for the next interval, these can be late by the delays that were seen so far: the
+ * shift of the receiver's intervals takes the usual part of a delay away, the rest may double. */
+static int64_t late_since(const struct ow_interval_results *settle)
+{
+	if (settle->reach_ns < 0 || !settle->started)
+		return INT64_MIN;
+	int64_t rest = settle->reach_ns / 2 - settle->shift_ns;
+	return settle->end_ns - (rest < 0 ? 0 : rest < INT64_MAX / 8 ? 2 * rest : INT64_MAX / 4);
+}
+
+size_t ow_interval_results_in_turn(const struct ow_interval_results *settle, uint64_t name, size_t sent,
+                                   size_t received)
+{
+	size_t waits = ow_late_packets_waits(settle->carry, name);
+	size_t likely = ow_late_packets_waits_since(settle->carry, name, late_since(settle));
+	size_t surplus = received > sent ? received - sent : 0;
+	surplus = surplus < waits ? surplus : waits;
+	return likely > surplus ? likely : surplus;
+}
+
 size_t ow_interval_results_waiting(const struct ow_interval_results *settle)
 {
 	return ow_late_packets_waiting(settle->carry);
@@ -167,6 +191,7 @@ static void close_oldest(struct ow_interval_results *settle, const struct ow_lat
 		ow_interval_results_make_result(settle, open, account, &result);
 		ow_interval_results_explain_undecided(settle, &result);
 		ow_interval_results_explain_unlisted(open, &result);
+		ow_interval_results_explain_in_turn(open, &result);
 		ow_interval_results_explain_changed(settle, open, &result);
 		ow_interval_results_explain_unshared(settle, &result);
 		ow_run_total_add(settle->total, &open->result, &result, open->full, open->sample, open->samples,
@@ -255,7 +280,8 @@ static int carry_on(struct ow_interval_results *settle, struct ow_interval_resul
 	struct ow_late_packets_interval interval = {
 		in->result.start_ns, in->result.sent, in->result.received,
 		in->only_a,          in->only_b,      in->only_as,
-		in->only_bs,         in->shift_ns,    ow_interval_results_early(settle, &in->result)};
+		in->only_bs,         in->shift_ns,    ow_interval_results_early(settle, &in->result),
+		late_since(settle)};
 	settle->unplaced_ns = ow_interval_results_unplaced_until(settle, &in->result);
 	for (size_t i = 0; settle->unplaced_ns && i < in->only_bs; i++)
 		open->unplaced += ow_interval_results_is_unplaced(settle, in->only_b + i);

@@ -23,7 +23,7 @@
  * been sent in it, it counts as late_received.
  *
  * Identical packets across boundaries: while a packet of some name waits, a packet of that name in a later interval may
- * be either. Before pairing, call ow_interval_results_waits: if w packets of a name wait and the receiver has q of it,
+ * be either. Before pairing, call ow_interval_results_in_turn: if w packets of a name have their turn and the receiver has q of it,
  * the first min(w, q) belong into only_b, and the rest are pairs. If that is not possible (times unknown), count the
  * pairs of this name as ambiguous.
  */
@@ -134,6 +134,10 @@ int ow_interval_results_finish(struct ow_interval_results *settle);
 
 /* The number of waiting packets of this name; and of all names. */
 size_t ow_interval_results_waits(const struct ow_interval_results *settle, uint64_t name);
+/* How many of them have their turn first, if so many of the name were sent and received in the next interval: those that
+ * can be late by the delays so far, and those that more packets were received for than sent. */
+size_t ow_interval_results_in_turn(const struct ow_interval_results *settle, uint64_t name, size_t sent,
+                                   size_t received);
 size_t ow_interval_results_waiting(const struct ow_interval_results *settle);
 
 /*

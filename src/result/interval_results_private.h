@@ -36,6 +36,7 @@ struct ow_interval_results_open {
 	uint64_t unplaced;  /* received packets that may have been sent in an earlier interval that is unknown */
 	bool coarser;       /* has a larger sample shift than the interval before */
 	uint64_t alike;     /* late packets whose delay is uncertain */
+	uint64_t in_turn;   /* identical packets, sent or received late, that may be lost instead */
 	uint64_t reordered; /* late packets that were sent before packets that had arrived */
 	bool unordered;     /* of a late packet that is not known */
 	struct ow_scope_flow *flow;
@@ -143,6 +144,8 @@ void ow_interval_results_tell_events(struct ow_interval_results *settle, const s
 /* A final result of which nothing is shared, and has not been for a while, is unknown. */
 void ow_interval_results_explain_changed(struct ow_interval_results *settle,
                                          const struct ow_interval_results_open *open,
+                                         struct ow_interval_result *result);
+void ow_interval_results_explain_in_turn(const struct ow_interval_results_open *open,
                                          struct ow_interval_result *result);
 void ow_interval_results_explain_unshared(struct ow_interval_results *settle, struct ow_interval_result *result);
 /* Whether the packets of the oldest interval that were not received are lost. A callback of reconcile/late_packets. */

@@ -158,6 +158,36 @@ static void test_told(void **state)
 	ow_late_packets_free(carry);
 }
 
+/* Ten identical packets wait. Of two that arrive at an unknown time, those sent last are late, as far as they can be. */
+static void test_since(void **state)
+{
+	(void)state;
+	struct ow_late_packets *carry;
+	struct ow_late_packets_account one;
+	struct told told = {.doubt_from_ns = INT64_MAX};
+	struct ow_sighting a[10];
+	const struct ow_sighting b[] = {{5, OW_LATE_PACKETS_NO_TIME}, {5, OW_LATE_PACKETS_NO_TIME}, {5, 7}};
+	for (int i = 0; i < 10; i++)
+		a[i] = (struct ow_sighting){5, 10 * i};
+	assert_int_equal(ow_late_packets_create(2, &carry), 0);
+	ow_late_packets_listen(carry, &(struct ow_late_packets_calls){tell_late, tell_undecided, NULL, &told});
+	struct ow_late_packets_interval in = {.sent = 10, .only_a = a, .only_as = 10};
+	assert_int_equal(ow_late_packets_step(carry, &in, &one), 0);
+	assert_int_equal(ow_late_packets_waits_since(carry, 5, 85), 1);
+	assert_int_equal(ow_late_packets_waits_since(carry, 5, 91), 0);
+	assert_int_equal(ow_late_packets_waits_since(carry, 5, INT64_MIN), 10);
+	in = (struct ow_late_packets_interval){
+		.start_ns = 100, .received = 3, .only_b = b, .only_bs = 3, .since_ns = 85};
+	assert_int_equal(ow_late_packets_step(carry, &in, &one), 0);
+	assert_true(told.lates == 3 && told.late[0].sent_ns == 90 && !told.late[0].timed);
+	/* None of the others can be late by the delays so far, but more arrived than were sent. */
+	assert_true(told.late[1].sent_ns == 0 && told.late[2].sent_ns == 10 && told.late[2].timed);
+	in = (struct ow_late_packets_interval){.start_ns = 200};
+	assert_int_equal(ow_late_packets_step(carry, &in, &one), 1);
+	assert_true(one.late == 3 && one.lost == 7);
+	ow_late_packets_free(carry);
+}
+
 /* Clocks that are apart: the arrival is an interval before the sending, by up to early_ns. */
 static void test_early(void **state)
 {
@@ -366,6 +396,7 @@ int main(void)
 		cmocka_unit_test(test_random),  cmocka_unit_test(test_late_is_not_lost),
 		cmocka_unit_test(test_told),    cmocka_unit_test(test_early),
 		cmocka_unit_test(test_flood),   cmocka_unit_test(identical_packets_take_turns),
+		cmocka_unit_test(test_since),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
