@@ -55,7 +55,8 @@ enum ow_hole_verdict {
 struct ow_gap {
 	struct ow_silence silence;
 	struct ow_missed from, to; /* came from here and arrived; were sent here and are missing */
-	bool unusual;              /* far longer than all other silences of the capture */
+	uint64_t unseen; /* packets of the other capture, of flows that this one never shows, during the silence */
+	bool unusual;    /* far longer than all other silences of the capture, or most of what it never shows is here */
 	enum ow_hole_verdict verdict;
 	uint64_t packets; /* packets that are not counted because of it */
 };

@@ -2,7 +2,8 @@
 /* Holes in a capture: silences in which the other capture shows packets that should have passed here. */
 #include "match/match_private.h"
 
-#define SILENCE_UNUSUAL 4 /* this many times as long as all silences without missing packets */
+#define SILENCE_UNUSUAL 4  /* this many times as long as all silences without missing packets */
+#define UNSEEN_LEAST    10 /* packets of flows that a capture never shows: fewer are no evidence */
 
 /* A silence of a side in the common time base. */
 static struct ow_silence common_silence(const struct ow_match_pass *p, enum ow_side side, unsigned i)
@@ -13,11 +14,23 @@ static struct ow_silence common_silence(const struct ow_match_pass *p, enum ow_s
 }
 
 /*
- * Whether the other capture is silent as well, but for less than the length of a hole. Its silences are checked from
+ * How long a capture shows packets before and after a silence that both have: as long as the usual delays of both
+ * directions, and not as long as a hole.
+ */
+static int64_t longest_apart(const struct ow_match_pass *p)
+{
+	int64_t apart_ns = 0;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+		apart_ns += p->usual[d].known && p->usual[d].most_ns > 0 ? p->usual[d].most_ns : 0;
+	return apart_ns && apart_ns < OW_SILENCE_LEAST_NS / 2 ? apart_ns : OW_SILENCE_LEAST_NS / 2;
+}
+
+/*
+ * Whether the other capture is silent as well, but for less than apart_ns. Its silences are checked from
  * *next on.
  */
 static bool both_silent(const struct ow_match_pass *p, enum ow_side side, const struct ow_silence *silence,
-                        unsigned *next)
+                        int64_t apart_ns, unsigned *next)
 {
 	unsigned count = p->tap[!side].facts.silences.count;
 	while (*next < count && common_silence(p, !side, *next).to_ns <= silence->from_ns)
@@ -28,7 +41,7 @@ static bool both_silent(const struct ow_match_pass *p, enum ow_side side, const 
 		int64_t to = other.to_ns < silence->to_ns ? other.to_ns : silence->to_ns;
 		if (to <= from)
 			return false;
-		if (silence->to_ns - silence->from_ns - (to - from) < OW_SILENCE_LEAST_NS / 2)
+		if (silence->to_ns - silence->from_ns - (to - from) < apart_ns)
 			return true;
 	}
 	return false;
@@ -38,10 +51,11 @@ static bool both_silent(const struct ow_match_pass *p, enum ow_side side, const 
 static unsigned suspect_gaps(struct ow_match_pass *p, enum ow_side side)
 {
 	unsigned next = 0;
+	int64_t apart_ns = longest_apart(p);
 	p->gaps[side] = 0;
 	for (unsigned i = 0; i < p->tap[side].facts.silences.count && p->unmatched_frames[!side]; i++) {
 		struct ow_silence silence = common_silence(p, side, i);
-		if (!both_silent(p, side, &silence, &next))
+		if (!both_silent(p, side, &silence, apart_ns, &next))
 			p->gap[side][p->gaps[side]++] = (struct ow_gap){.silence = silence};
 	}
 	return p->gaps[side];
@@ -73,7 +87,13 @@ static enum ow_hole_verdict judge_gap(const struct ow_match_pass *p, enum ow_sid
 	return verdict == OW_HOLE_SHORT && !counts ? OW_NO_HOLE : verdict;
 }
 
-/* Marks the gaps that are far longer than the silences without missing packets. */
+/* Most of the flows that this capture never shows pass in this silence. */
+static bool hides_flows(const struct ow_match_pass *p, enum ow_side side, const struct ow_gap *gap)
+{
+	return gap->unseen >= UNSEEN_LEAST && 2 * gap->unseen > p->unclassified[!side];
+}
+
+/* Marks the gaps that are far longer than the silences without missing packets, or hide flows. */
 static void compare_silences(struct ow_match_pass *p, enum ow_side side)
 {
 	const struct ow_silences *all = &p->tap[side].facts.silences;
@@ -87,7 +107,8 @@ static void compare_silences(struct ow_match_pass *p, enum ow_side side)
 			longest = s.to_ns - s.from_ns;
 	}
 	for (struct ow_gap *g = p->gap[side]; g < p->gap[side] + p->gaps[side]; g++)
-		g->unusual = g->silence.to_ns - g->silence.from_ns > SILENCE_UNUSUAL * longest;
+		g->unusual =
+			g->silence.to_ns - g->silence.from_ns > SILENCE_UNUSUAL * longest || hides_flows(p, side, g);
 }
 
 /* Keeps the gaps that are relevant. Returns the number of holes. */

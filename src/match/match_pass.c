@@ -401,6 +401,7 @@ static bool falls_silent(struct ow_match_pass *p, enum ow_side side, const struc
 		if (there.to_ns <= gap->silence.from_ns)
 			break;
 		bool within = rather.from_ns > gap->silence.from_ns && rather.to_ns < gap->silence.to_ns;
+		gap->unseen += direction == OW_DIRECTIONS && within ? packets : 0;
 		if (direction != OW_DIRECTIONS && !copy && within)
 			ow_missed_note(side == sender((enum ow_direction)direction) ? &gap->to : &gap->from,
 			               record->time_ns, packets);

@@ -525,8 +525,22 @@ static int warn_mistaken(struct ow_match *m, unsigned d)
 {
 	const struct ow_result *r = &m->report.direction[d];
 	uint64_t alike = m->pass.repeats[d];
-	if (!r->lost || !r->duplicated || (double)alike <= MANY_ALIKE * (double)r->matched)
+	uint64_t unsent = r->extra - r->duplicated;
+	if ((double)alike <= MANY_ALIKE * (double)r->matched || !(r->duplicated || (r->lost && unsent)))
 		return 0;
+	if (!r->duplicated)
+		return warn(
+			m,
+			"%s: %llu %s lost, %llu arrived that %s does not show, and %llu of %llu are identical to "
+			"others: a packet may have been taken for another, so that both counts, and delays, are off",
+			way_name(d), (unsigned long long)r->lost, ow_plural(r->lost, "packet is", "packets are"),
+			(unsigned long long)unsent, name(d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B),
+			(unsigned long long)alike, (unsigned long long)r->matched);
+	if (!r->lost)
+		return warn(m,
+		            "%s: packets arrive more than once, and %llu of %llu are identical to others: a duplicate "
+		            "may have been taken for such a packet, so that delays are off by more than their bounds",
+		            way_name(d), (unsigned long long)alike, (unsigned long long)r->matched);
 	return warn(
 		m,
 		"%s: packets are lost, others arrive more than once, and %llu of %llu are identical to others: a "
