@@ -149,9 +149,33 @@ int main(int argc, char **argv)
 	m.hello = (struct ow_message_hello){1, 1, "london", 1, 2, {true, 3}, 4, "oneway"};
 	save_message(argv[1], &m);
 	m = (struct ow_message){.type = OW_MESSAGE_OPEN, .lane = 1};
-	m.open = (struct ow_message_open){
-		"s", "c", "tcp", true, OW_MESSAGE_FOLD, OW_MESSAGE_LEVEL_IP, false, true, 64, 1, 2, 3, 1000000000, 4,
-		2,   5,   6,     0};
+	m.open = (struct ow_message_open){.segment = "s",
+	                                  .class_name = "c",
+	                                  .filter = "tcp",
+	                                  .sends = true,
+	                                  .level = OW_MESSAGE_LEVEL_IP,
+	                                  .any_ip_id = true,
+	                                  .tcp_headers = true,
+	                                  .hash_limit = 64,
+	                                  .identity_seed = 1,
+	                                  .synopsis_seed = 2,
+	                                  .t0_ns = 3,
+	                                  .length_ns = 1000000000,
+	                                  .wait_ns = 4,
+	                                  .horizon = 2,
+	                                  .buckets = 5,
+	                                  .sample = 6};
+	save_message(argv[1], &m);
+	m = (struct ow_message){.type = OW_MESSAGE_SURVEY, .lane = 1};
+	m.survey = (struct ow_message_survey){3, 1000000000, 7, 2};
+	save_message(argv[1], &m);
+	m = (struct ow_message){.type = OW_MESSAGE_SAMPLE, .lane = 1};
+	m.sample = (struct ow_message_sample){.seed = 7};
+	for (int i = 0; i < OW_MESSAGE_IDENTITIES; i++) {
+		m.sample.sample_shift[i] = (uint8_t)i;
+		m.sample.count[i] = (uint32_t)(i % 3);
+		m.sample.ids[i] = (const uint8_t *)"12345678abcdefgh";
+	}
 	save_message(argv[1], &m);
 	m = (struct ow_message){.type = OW_MESSAGE_OPENED, .lane = 1};
 	m.opened = (struct ow_message_opened){1, 2};
