@@ -7,7 +7,7 @@
 
 /*
  * The identity under which two points show the same packets, found by comparing samples under several identities. The
- * same rule serves captures (match/plan.h) and live points.
+ * same rule serves captures (match/plan.h) and live points (point/identity_survey.h).
  */
 
 /* Identities in the order in which they are preferred. */
