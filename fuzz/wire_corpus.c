@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define SEED_BYTES_MAX 120000
+#define DAMAGED        200 /* a byte of SYNOPSIS, in the cells of the fold */
 
 struct heard {
 	uint8_t bytes[SEED_BYTES_MAX];
@@ -57,7 +58,7 @@ static void on_send(void *arg, const uint8_t *frame, size_t size)
 	h->bytes[h->size + 1] = (uint8_t)(size >> 8);
 	memcpy(h->bytes + h->size + 2, frame, size);
 	if (talk->damage && frame[0] == OW_MESSAGE_SYNOPSIS && frame[16] == OW_MESSAGE_PUSHED)
-		h->bytes[h->size + 2 + 150] ^= 1;
+		h->bytes[h->size + 2 + DAMAGED] ^= 1;
 	h->size += 2 + size;
 }
 
@@ -156,6 +157,8 @@ int main(int argc, char **argv)
 	                                  .level = OW_MESSAGE_LEVEL_IP,
 	                                  .any_ip_id = true,
 	                                  .tcp_headers = true,
+	                                  .shared = true,
+	                                  .exact = true,
 	                                  .hash_limit = 64,
 	                                  .identity_seed = 1,
 	                                  .synopsis_seed = 2,
