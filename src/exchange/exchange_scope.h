@@ -21,8 +21,8 @@ void ow_exchange_scope_options(const struct ow_exchange *x, struct ow_scope_opti
 
 /* -- the sender (sender_scope.c) */
 
-/* Announces the flows of an interval that was closed. */
-void ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, const struct ow_slot *slot);
+/* Announces the flows of an interval that was closed. Returns the bytes that this took. */
+size_t ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, const struct ow_slot *slot);
 /* The connection is back: what was not answered is announced again. */
 void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_announcer *announcer);
 /* The receiver's answer, which comes with the pushed synopsis. -EPROTO, -ENOMEM. */

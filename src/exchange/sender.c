@@ -584,7 +584,7 @@ static void page(struct ow_exchange *x, struct ow_slot *slot)
 {
 	begin(x, slot);
 	if (sender_of(x)->announcer)
-		ow_sender_announce(x, sender_of(x)->announcer, slot);
+		comparison_of(slot)->cost.bytes += ow_sender_announce(x, sender_of(x)->announcer, slot);
 	advance(x);
 }
 

@@ -25,16 +25,23 @@ void ow_exchange_scope_options(const struct ow_exchange *x, struct ow_scope_opti
 	};
 }
 
-static void say_scope(struct ow_exchange *x, int64_t interval, const struct ow_scope_update *update)
+/* Returns the bytes of the frame. */
+static size_t say_scope(struct ow_exchange *x, int64_t interval, const struct ow_scope_update *update)
 {
 	struct ow_message m = {.type = OW_MESSAGE_SCOPE, .lane = x->options.lane, .interval = interval};
-	uint8_t *bytes = NULL;
-	if (ow_message_of_scope_update(update, &m.scope, &bytes) == 0)
-		(void)ow_exchange_say(x, &m);
+	uint8_t *bytes = NULL, *frame = NULL;
+	size_t size = 0;
+	if (ow_message_of_scope_update(update, &m.scope, &bytes) == 0 &&
+	    ow_message_encode(&m, &frame, &size, NULL) == 0) {
+		x->sinks.send(x->sinks.arg, frame, size);
+		size += 4;
+	}
+	free(frame);
 	free(bytes);
+	return size;
 }
 
-void ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, const struct ow_slot *slot)
+size_t ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, const struct ow_slot *slot)
 {
 	const struct ow_scope_update *update = NULL;
 	const struct ow_lane_flows *flows = &slot->page->flows;
@@ -45,8 +52,7 @@ void ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announ
 		r = ow_scope_announce(announcer, slot->interval, flows->flow, count, &update);
 	}
 	/* If this fails the receiver waits, and says that it got no answer. */
-	if (r == 0)
-		say_scope(x, slot->interval, update);
+	return r == 0 ? say_scope(x, slot->interval, update) : 0;
 }
 
 void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_announcer *announcer)
@@ -54,7 +60,7 @@ void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_annou
 	int64_t interval;
 	const struct ow_scope_update *update;
 	for (size_t n = 0; (update = ow_scope_in_flight(announcer, n, &interval)); n++)
-		say_scope(x, interval, update);
+		(void)say_scope(x, interval, update);
 }
 
 int ow_sender_take_answer(struct ow_comparison *c, const struct ow_message_scope_answer *message, struct ow_error *err)
