@@ -11,6 +11,7 @@
 #define ORDER_FORGIVES 100  /* one in this many may be a wrong pair; */
 #define ORDER_TIMES    1000 /* .. fewer than one in this many are overtaken */
 #define WINDOW_SURE    10   /* delays tell the waiting time if not more than one in this many is ambiguous */
+#define DRIFT_RESIDUE  0.01 /* share of a drift that its refinement leaves: the rest of an error, not a drift */
 #define LEAST_SAMPLES  48   /* delays of unique packets, whose smallest stands for the smallest of all */
 
 int ow_match_run(struct ow_match *m, struct ow_error *err)
@@ -113,7 +114,11 @@ static bool correct_drift(struct ow_match *m)
 		return false;
 	if (p->plan.drift == 0)
 		p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
+	double sampled = p->plan.drift;
 	p->plan.drift -= ppb / 1e9;
+	/* The samples took queues that grow for a drift, and the fastest packets show that there is none. */
+	if (fabs(p->plan.drift) < DRIFT_RESIDUE * fabs(sampled))
+		p->plan.drift = 0;
 	/* The delays that told identical packets apart are no longer valid. */
 	p->plan.expects[OW_A_TO_B] = p->plan.expects[OW_B_TO_A] = false;
 	p->plan.has_least[OW_A_TO_B] = p->plan.has_least[OW_B_TO_A] = false;

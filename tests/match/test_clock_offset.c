@@ -132,6 +132,23 @@ static void a_drift(void **state)
 	assert_true(report->offset_error_ns >= llabs(report->offset_ns + pair.offset_ns));
 }
 
+/* Most packets become slower, the fastest do not: no clock drifts, and what is left of the first estimate is no drift. */
+static void queues_that_grow(void **state)
+{
+	(void)state;
+	pair.offset_ns = 37 * MS;
+	for (unsigned i = 0; i < 2000; i++) {
+		int64_t grown_ns = i % 10 ? (int64_t)i * 500 : 0;
+		pair_send(&pair, OW_A_TO_B, i * 5 * MS, pair_queue(&pair, 5 * MS, 2 * US) + grown_ns, false);
+		if (i % 5 == 0)
+			pair_send(&pair, OW_B_TO_A, i * 5 * MS + 2 * MS, pair_queue(&pair, 5 * MS, 2 * US), false);
+	}
+	const struct ow_match_report *report = pair_match(&pair, &options);
+	offset_holds(report);
+	assert_true(report->drift_ppb == 0);
+	assert_false(pair_warns(report, "gains"));
+}
+
 /* Only identical packets: an offset of more than their period cannot be found. */
 static void only_polls(void **state)
 {
@@ -265,6 +282,7 @@ int main(void)
 		CASE(a_fast_path),
 		CASE(no_offset_fits),
 		CASE(a_drift),
+		CASE(queues_that_grow),
 		CASE(only_polls),
 		CASE(polls_among_others),
 		CASE(one_bound_only),
