@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Two points on routed networks, with the default configurations: what does not pass both points is never lost. nft counts.
+Clocks that are apart are in test_clock_steps.py.
 
 Without arguments all tests run, several networks at a time."""
 import concurrent.futures
