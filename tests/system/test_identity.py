@@ -115,6 +115,7 @@ class Identity(points.Case):
         for r in measured:
             # every twentieth, whatever the phase
             self.assertLessEqual(abs(r["lost"] - r["sent"] / 20), 2, r)
+        self.assertLessEqual(sum(r["lost"] for r in measured), self.lost())
 
     def show(self, results):
         for r in results:
@@ -137,6 +138,22 @@ class Identity(points.Case):
     def test_addresses_are_translated(self):
         self.rewrite("add rule ip t nat oifname r2 udp dport 7000 snat to 10.2.0.1")
         self.measure(r"identity: nat, because.*")
+
+    def test_the_receiving_point_connects(self):
+        """The point that proposes lanes learns from the results of the other that packets do not match, and decides."""
+        n = self.network
+        self.rewrite("add rule ip t forward udp dport 7000 ip id set 7")
+        self.traffic()
+        self.keys("psk")
+        self.one = self.point(n.one, "one", ONE.replace(', connect: "10.2.0.2:8620"', "").replace("psk:", "listen: 10.1.0.2:8620\npsk:"))
+        self.one.wait_for("listening on")
+        self.two = self.point(n.two, "two", TWO.replace("listen: 10.2.0.2:8620\n", "").replace("peer: one", 'peer: one, connect: "10.1.0.2:8620"'))
+        print(self.two.wait_for("identity: ip without IP id.*").group(0))
+        self.one.wait_for("agreed on", 3)
+        time.sleep(5)
+        results = self.finish()
+        self.show(results)
+        self.check(results, 3)
 
     def test_rewriting_begins(self):
         """After intervals with identity ip. No interval has loss that is not there, and it is found out."""
