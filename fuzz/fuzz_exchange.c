@@ -45,12 +45,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	bool sending = data[0] & 1;
 	struct ow_exchange_options options = lane_options(sending, data[0] & 2 ? OW_METHOD_RDA : OW_METHOD_FOLD);
+	options.shared = data[0] & 16;
+	options.shift_max_ns = data[0] & 32 ? LANE_LENGTH : 0;
+	options.identity.level = OW_LEVEL_IP;
 	check(ow_exchange_create(&options, &sinks, &exchange) == 0);
 	int64_t now = LANE_T0 + LANE_LENGTH, interval = 0;
 	size_t at = 1;
 	for (unsigned step = 0; at < size || interval < LANE_INTERVALS; step++) {
 		if (interval < LANE_INTERVALS && (step % 4 == 0 || at >= size)) {
 			struct ow_interval_packets *page = lane_page(interval++, sending, data[0] >> 2 & 3);
+			if (options.shared)
+				lane_flows(page);
 			check(ow_exchange_page(exchange, page, &clock, now) == 0);
 			now += LANE_LENGTH / 8;
 		}

@@ -84,4 +84,16 @@ static inline struct ow_interval_packets *lane_page(int64_t interval, bool at_a,
 	return page;
 }
 
+/* The packets belong to a few flows, some of them to none. */
+static inline void lane_flows(struct ow_interval_packets *page)
+{
+	for (uint64_t i = 0; i < 5; i++) {
+		struct ow_scope_flow flow = {.flow = ow_mix64(i), .pair = ow_mix64(10 + i / 2), .dest = ow_mix64(20)};
+		if (!ow_lane_flows_add(&page->flows, &flow, 5))
+			abort();
+	}
+	for (size_t i = 0; i < page->count; i++)
+		page->stamp[i].flow = (uint32_t)(page->stamp[i].id % 6);
+}
+
 #endif

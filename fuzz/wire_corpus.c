@@ -90,7 +90,7 @@ static void converse(struct talk *talk, size_t at[2], int64_t now)
 }
 
 static void record(const char *messages, const char *exchange, const char *name, enum ow_method method,
-                   const unsigned shift[2], bool damage)
+                   const unsigned shift[2], bool damage, bool shared)
 {
 	static struct talk talk;
 	memset(&talk, 0, sizeof talk);
@@ -103,15 +103,22 @@ static void record(const char *messages, const char *exchange, const char *name,
 	int64_t now = LANE_T0 + LANE_LENGTH;
 	for (int side = 0; side < 2; side++) {
 		struct ow_exchange_options options = lane_options(side == 1, method);
+		options.shared = shared;
+		options.identity.level = OW_LEVEL_IP;
 		struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .arg = &end[side]};
-		talk.heard[side].bytes[0] = (uint8_t)(side | (method == OW_METHOD_RDA) << 1 | shift[side] << 2);
+		talk.heard[side].bytes[0] =
+			(uint8_t)(side | (method == OW_METHOD_RDA) << 1 | shift[side] << 2 | shared << 4);
 		talk.heard[side].size = 1;
 		if (ow_exchange_create(&options, &sinks, &talk.x[side]) < 0)
 			exit(1);
 	}
 	for (int64_t i = 0; i < LANE_INTERVALS; i++, now += LANE_LENGTH) {
-		for (int side = 0; side < 2; side++)
-			ow_exchange_page(talk.x[side], lane_page(i, side == 1, shift[side]), &clock, now);
+		for (int side = 0; side < 2; side++) {
+			struct ow_interval_packets *page = lane_page(i, side == 1, shift[side]);
+			if (shared)
+				lane_flows(page);
+			ow_exchange_page(talk.x[side], page, &clock, now);
+		}
 		converse(&talk, at, now);
 	}
 	for (int side = 0; side < 2; side++)
@@ -141,11 +148,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: wire_corpus MESSAGES EXCHANGE\n");
 		return 2;
 	}
-	record(argv[1], argv[2], "fold", OW_METHOD_FOLD, (unsigned[]){0, 0}, false);
-	record(NULL, argv[2], "fold-finer", OW_METHOD_FOLD, (unsigned[]){0, 1}, false);
-	record(NULL, argv[2], "fold-coarser", OW_METHOD_FOLD, (unsigned[]){1, 0}, false);
-	record(argv[1], argv[2], "fold-damaged", OW_METHOD_FOLD, (unsigned[]){0, 0}, true);
-	record(argv[1], argv[2], "rda", OW_METHOD_RDA, (unsigned[]){0, 0}, false);
+	record(argv[1], argv[2], "fold", OW_METHOD_FOLD, (unsigned[]){0, 0}, false, false);
+	record(NULL, argv[2], "fold-finer", OW_METHOD_FOLD, (unsigned[]){0, 1}, false, false);
+	record(NULL, argv[2], "fold-coarser", OW_METHOD_FOLD, (unsigned[]){1, 0}, false, false);
+	record(argv[1], argv[2], "fold-damaged", OW_METHOD_FOLD, (unsigned[]){0, 0}, true, false);
+	record(argv[1], argv[2], "rda", OW_METHOD_RDA, (unsigned[]){0, 0}, false, false);
+	record(NULL, argv[2], "fold-shared", OW_METHOD_FOLD, (unsigned[]){0, 0}, false, true);
 	struct ow_message m = {.type = OW_MESSAGE_HELLO};
 	m.hello = (struct ow_message_hello){1, 1, "london", 1, 2, {true, 3}, 4, "oneway"};
 	save_message(argv[1], &m);

@@ -390,6 +390,8 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 			no_page(x, slot, message->interval);
 		else if (slot->page->blind[0])
 			ow_exchange_say_none(x, slot->interval, slot->page->blind);
+		else if (!reception_of(slot)->ready) /* of an interval that was not announced */
+			ow_exchange_say_none(x, slot->interval, ow_cause_scope_lost);
 		else
 			r = message->type == OW_MESSAGE_ASK ? on_ask(x, slot, &message->ask, err)
 			                                    : on_names(x, slot, &message->names, err);
