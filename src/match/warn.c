@@ -394,6 +394,35 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 	            (unsigned long long)n, ow_plural(n, "packet", "packets"), name(side), name(!side), flow);
 }
 
+/* Hosts that have no address yet (DHCP, MLD): many of them, on both sides, send as one flow. */
+static bool is_anonymous(const struct ow_flow_key *key)
+{
+	static const uint8_t none[16];
+	return key && key->version && memcmp(key->src, none, sizeof none) == 0;
+}
+
+static int warn_anonymous(struct ow_match *m)
+{
+	const struct ow_match_pass *p = &m->pass;
+	uint64_t matched = 0, only = 0;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+		for (uint32_t i = 0; i < flows; i++) {
+			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
+			if (!e || !e->matched || !is_anonymous(ow_flow_table_key(p->tap[side].flows, i)))
+				continue;
+			matched += side == OW_SIDE_A ? e->matched : 0;
+			only += e->unmatched;
+		}
+	}
+	if (!matched || !only)
+		return 0;
+	return warn(m,
+	            "%llu %s without a source address (:: or 0.0.0.0: DHCP, MLD) may come from hosts on both sides: "
+	            "their direction, and which of them are lost or extra, is not known",
+	            (unsigned long long)(matched + only), ow_plural(matched + only, "packet", "packets"));
+}
+
 /* Beyond the limit of the flow table whole networks are one flow, of which some may pass both points and some not. */
 static int warn_coarse(struct ow_match *m)
 {
@@ -757,6 +786,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_drift(m);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_unclassified(m, side);
+	if (r == 0)
+		r = warn_anonymous(m);
 	if (r == 0)
 		r = warn_coarse(m);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
