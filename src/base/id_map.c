@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/id_map.h"
 
+#include "base/random.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define SLOTS_FIRST_BITS 5
 
@@ -40,15 +41,6 @@ static void put(struct ow_id_map *map, uint64_t slot)
 	map->slot[at] = slot;
 }
 
-/* Without the kernel's random numbers, addresses have to be unknown enough. */
-static uint64_t new_secret(const void *memory)
-{
-	uint64_t random;
-	if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
-		random = ow_mix64((uintptr_t)memory);
-	return random;
-}
-
 int ow_id_map_reserve(struct ow_id_map *map, size_t count)
 {
 	struct ow_id_map larger = {.secret = map->secret, .used = map->used};
@@ -64,7 +56,7 @@ int ow_id_map_reserve(struct ow_id_map *map, size_t count)
 	if (!larger.slot)
 		return -ENOMEM;
 	if (!map->slot)
-		larger.secret = new_secret(larger.slot);
+		larger.secret = ow_random_secret(larger.slot);
 	for (size_t i = 0; i < slots_of(map); i++) {
 		if (map->slot[i])
 			put(&larger, map->slot[i]);

@@ -35,4 +35,8 @@ static inline uint64_t ow_random_below(struct ow_random *r, uint64_t n)
 	return (uint64_t)((unsigned __int128)ow_random_u64(r) * n >> 64);
 }
 
+/* A number that nobody outside of this process knows, for places in hash tables. Without the kernel's random numbers the
+ * address of `memory` has to be unknown enough. */
+uint64_t ow_random_secret(const void *memory);
+
 #endif

@@ -3,6 +3,7 @@
 #include "exchange/exchange_scope.h"
 
 #include "base/hash.h"
+#include "base/random.h"
 #include "exchange/message_scope.h"
 #include "exchange/method.h"
 #include "reconcile/keyset.h"
@@ -20,8 +21,7 @@ void ow_exchange_scope_options(const struct ow_exchange *x, struct ow_scope_opti
 	*ret_options = (struct ow_scope_options){
 		.hold = hold > OW_SCOPE_HOLD_MAX ? OW_SCOPE_HOLD_MAX : (uint32_t)hold,
 		.overlap = x->options.horizon,
-		/* The peer knows the seed of the synopses, and not that of the ids of other lanes. */
-		.secret = ow_mix64((uint64_t)(uintptr_t)x ^ x->options.identity.key),
+		.secret = ow_random_secret(x),
 	};
 }
 

@@ -2,13 +2,16 @@
 #include "record/lane_flows.h"
 
 #include "base/array.h"
+#include "base/hash.h"
+#include "base/random.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* The slot of this flow, or the free one where it belongs. */
 static uint32_t *look(const struct ow_lane_flows *flows, uint64_t hash)
 {
-	uint32_t mask = flows->slots - 1, at = (uint32_t)hash & mask;
+	uint32_t mask = flows->slots - 1,
+		 at = (uint32_t)ow_mum64(hash ^ flows->secret, UINT64_C(0x9fb21c651e98df25)) & mask;
 	while (flows->slot[at] && flows->flow[flows->slot[at] - 1].flow != hash)
 		at = (at + 1) & mask;
 	return &flows->slot[at];
@@ -27,6 +30,8 @@ int ow_lane_flows_reopen(struct ow_lane_flows *flows)
 	free(flows->slot);
 	flows->slot = slot;
 	flows->slots = slots;
+	if (!flows->secret)
+		flows->secret = ow_random_secret(slot);
 	for (uint32_t i = 0; i < flows->count; i++)
 		*look(flows, flows->flow[i].flow) = i + 1;
 	return 0;

@@ -11,8 +11,9 @@
 struct ow_lane_flows {
 	struct ow_scope_flow *flow; /* number n is flow[n - 1] */
 	uint32_t count, room;
-	uint32_t *slot; /* numbers by hash; 0 = free */
-	uint32_t slots; /* 0 or a power of two, at least twice the flows */
+	uint32_t *slot;  /* numbers by hash; 0 = free */
+	uint32_t slots;  /* 0 or a power of two, at least twice the flows */
+	uint64_t secret; /* the other point knows the hashes, but must not know the slots */
 };
 
 /* The number of the flow with this hash (ow_scope_hash_flow, taken to be unique), or 0. */

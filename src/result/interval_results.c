@@ -6,6 +6,8 @@
  */
 #include "result/interval_results_private.h"
 
+#include "base/random.h"
+
 #include "estimate/sample.h"
 #include "result/cause.h"
 #include "result/result_clock.h"
@@ -101,7 +103,8 @@ int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, 
 
 int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns, ow_flow_event_sink sink)
 {
-	struct ow_scope_verdict_options options = {.length_ns = length_ns, .horizon = settle->horizon};
+	struct ow_scope_verdict_options options = {
+		.length_ns = length_ns, .horizon = settle->horizon, .secret = ow_random_secret(settle)};
 	int r = ow_scope_verdict_create(&options, &settle->scope);
 	settle->event_sink = sink;
 	settle->event_length_ns = length_ns;
