@@ -22,7 +22,9 @@ static void check_segment(const struct ow_config *c, const struct ow_config_segm
 	check(s->name && s->peer && strcmp(s->peer, c->point) != 0);
 	check(s->interfaces != 0 && (uint64_t)s->interfaces < UINT64_C(1) << c->interface_count);
 	check(s->interval_ns >= OW_INTERVAL_MIN_NS && s->interval_ns <= OW_INTERVAL_MAX_NS && s->wait_ns > 0);
-	check(s->connect ? s->class_count > 0 && s->stated == OW_STATED_ALL : c->listen != NULL);
+	/* What the points find out together is not stated. */
+	unsigned open = s->level == OW_LEVEL_AUTO ? OW_STATED_INNER : 0;
+	check(s->connect ? s->class_count > 0 && (s->stated | open) == OW_STATED_ALL : c->listen != NULL);
 	for (unsigned k = 0; k < s->class_count; k++)
 		check(ow_name_check(s->classes[k].name, NULL) == 0);
 }

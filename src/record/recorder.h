@@ -135,7 +135,7 @@ void ow_recorder_clock_set(struct ow_recorder *recorder);
 int ow_recorder_fd(const struct ow_recorder *recorder);
 /*
  * Returns all chunks since the last call, to be freed one by one, and the time up to which the lanes are
- * complete: every packet of an interval that ended by then is in the chunks returned so far. INT64_MAX when all sources
+ * complete: every packet until then is in the chunks returned so far. INT64_MAX when all sources
  * are at their end. If a source fails, err reports it once, with -EIO or its errno; the others continue, and chunks and
  * time are returned as well. An interface that goes away is not a failure: see ow_recorder_outage.
  */

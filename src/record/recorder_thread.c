@@ -165,23 +165,25 @@ static void tell_counts(struct ow_recorder_member *member, int64_t passed_ns)
 	atomic_store_explicit(&member->unclaimed, recorded->unclaimed, memory_order_relaxed);
 }
 
-/* The lane recorder has all frames before passed_ns: hands over chunks that are complete or have waited for long. */
+/*
+ * The lane recorder has all frames before passed_ns. At the end of an interval, and otherwise after a while, hands over
+ * all chunks and this time: whoever stops in the middle of an interval has all packets until then. In between it hands
+ * over full chunks.
+ */
 static void advance(struct ow_recorder_member *member, int64_t passed_ns)
 {
 	bool ended = passed_ns >= member->boundary_ns;
 	int64_t now_ns = ow_clock_steady_ns();
 	bool due = now_ns - member->handed_ns >= OW_CHUNK_MS * OW_NS_PER_MS;
-	if (!ended && !due && !member->file && !ow_lane_recorder_ready(member->lane_recorder))
+	if (!ended && !due) {
+		if (ow_lane_recorder_ready(member->lane_recorder))
+			hand_on(member, member->told_ns, false);
 		return;
-	if (ended)
-		ow_lane_recorder_finish(member->lane_recorder, passed_ns);
-	if (due) {
-		ow_lane_recorder_finish(member->lane_recorder, INT64_MAX);
-		member->handed_ns = now_ns;
 	}
+	ow_lane_recorder_finish(member->lane_recorder, INT64_MAX);
+	member->handed_ns = now_ns;
 	/* Includes losses because memory just ran out: they must be reported before the interval counts as complete. */
-	if (due || ended)
-		tell_counts(member, passed_ns);
+	tell_counts(member, passed_ns);
 	if (ended)
 		member->boundary_ns = ow_lane_recorder_boundary(member->lane_recorder, passed_ns);
 	hand_on(member, passed_ns, ended);

@@ -33,7 +33,7 @@ unsigned books_add(struct books *books, const struct ow_lane_options *options, s
 	struct ow_error err = {""};
 	assert_true(books->lanes < BOOKS_LANES);
 	struct books_lane *lane = &books->lane[books->lanes];
-	*lane = (struct books_lane){0};
+	*lane = (struct books_lane){.t0_ns = options->t0_ns, .length_ns = options->length_ns};
 	if (ow_recorder_add_lane(books->recorder, options, &lane->lane, &err) < 0)
 		fail_msg("%s", err.text);
 	struct ow_interval_log_options ledger = {options->identity, options->t0_ns, options->length_ns, stamps_max,
@@ -48,7 +48,8 @@ void books_remove(struct books *books, unsigned index)
 	books->lane[index].removed = true;
 }
 
-static void add_chunk(struct books *books, const struct ow_chunk *chunk)
+/* passed_ns: every packet before it was taken already. */
+static void add_chunk(struct books *books, const struct ow_chunk *chunk, int64_t passed_ns)
 {
 	unsigned i = 0;
 	while (i < books->lanes && books->lane[i].lane != chunk->lane)
@@ -60,6 +61,8 @@ static void add_chunk(struct books *books, const struct ow_chunk *chunk)
 	assert_true(chunk->packets + chunk->unreadable > 0);
 	assert_true(chunk->sample_shift || chunk->count == chunk->packets);
 	assert_true(chunk->interval >= 0);
+	for (uint32_t k = 0; k < chunk->count; k++)
+		assert_true(lane->t0_ns + chunk->interval * lane->length_ns + chunk->stamp[k].time_ns >= passed_ns);
 	lane->chunk_packets += chunk->packets;
 	lane->chunk_bytes += chunk->bytes;
 	assert_int_equal(ow_interval_log_add(lane->ledger, chunk), 0);
@@ -91,12 +94,13 @@ void books_step(struct books *books, int timeout_ms)
 		books->failed = r;
 		books->failures++;
 	}
-	assert_true(passed_ns >= books->passed_ns);
+	int64_t before_ns = books->passed_ns;
+	assert_true(passed_ns >= before_ns);
 	books->passed_ns = passed_ns;
 	for (; chunk; chunk = next) {
 		next = chunk->next;
-		add_chunk(books, chunk);
-		free(chunk);
+		add_chunk(books, chunk, before_ns);
+		ow_chunk_free(chunk);
 	}
 	for (unsigned i = 0; i < books->lanes; i++) {
 		struct ow_interval_packets *page;

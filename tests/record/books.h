@@ -12,6 +12,7 @@
 
 struct books_lane {
 	uint32_t lane;
+	int64_t t0_ns, length_ns;
 	bool removed;
 	struct ow_interval_log *ledger;
 	uint64_t chunk_packets, chunk_bytes; /* what the chunks say */
