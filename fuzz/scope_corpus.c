@@ -5,6 +5,7 @@
  */
 #include "exchange/message_scope.h"
 #include "scope_flows.h"
+#include "save.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +17,6 @@ struct heard {
 	uint8_t bytes[60000];
 	size_t size;
 };
-
-static void save(const char *directory, const char *name, const uint8_t *bytes, size_t size)
-{
-	char path[4096];
-	snprintf(path, sizeof path, "%s/%s", directory, name);
-	FILE *file = fopen(path, "wb");
-	if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) {
-		perror(path);
-		exit(1);
-	}
-}
 
 static void check(int r)
 {

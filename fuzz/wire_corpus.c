@@ -5,6 +5,7 @@
  * when the protocol changes.
  */
 #include "lane.h"
+#include "save.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,18 +31,6 @@ struct end {
 	struct talk *talk;
 	int side;
 };
-
-static int save(const char *directory, const char *name, const uint8_t *bytes, size_t size)
-{
-	char path[4096];
-	snprintf(path, sizeof path, "%s/%s", directory, name);
-	FILE *file = fopen(path, "wb");
-	if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) {
-		perror(path);
-		exit(1);
-	}
-	return 0;
-}
 
 static void on_send(void *arg, const uint8_t *frame, size_t size)
 {

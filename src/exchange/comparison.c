@@ -71,9 +71,7 @@ void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_resu
 /* Times that packets of the receiver's interval can have: it is shifted, and has packets of intervals before it. */
 static void range_of(const struct ow_comparison *c, int64_t *ret_first_ns, int64_t *ret_end_ns)
 {
-	struct ow_scope_options scope;
-	ow_exchange_scope_options(c->x, &scope);
-	int64_t held_ns = ow_exchange_has_keys(c->x) ? scope.hold * c->x->options.length_ns : 0;
+	int64_t held_ns = ow_exchange_has_keys(c->x) ? ow_exchange_hold(c->x) * c->x->options.length_ns : 0;
 	/* The shift may have been another one when held packets arrived. */
 	*ret_first_ns = (held_ns && c->theirs.shift_ns > 0 ? 0 : c->theirs.shift_ns) - held_ns;
 	*ret_end_ns = c->x->options.length_ns + c->theirs.end_shift_ns;

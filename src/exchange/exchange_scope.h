@@ -16,7 +16,8 @@ static inline bool ow_exchange_has_keys(const struct ow_exchange *x)
 	return x->options.shared && x->options.identity.level == OW_LEVEL_IP;
 }
 
-/* Of both points. */
+/* Intervals for which the receiver holds packets that may be early; and all options, with a new secret. */
+uint32_t ow_exchange_hold(const struct ow_exchange *x);
 void ow_exchange_scope_options(const struct ow_exchange *x, struct ow_scope_options *ret_options);
 
 /* -- the sender (sender_scope.c) */

@@ -138,8 +138,7 @@ static void on_event(void *arg, const struct ow_flow_event *event)
 		s->x.sinks.event(s->x.sinks.arg, event);
 }
 
-/* -- giving results
- * ----------------------------------------------------------------------------------------------------- */
+/* -- giving results ----------------------------------------------------------------------------------------------- */
 
 static int step(struct ow_interval_results *results, const struct ow_comparison *c)
 {
@@ -557,10 +556,11 @@ static int create(struct ow_exchange *x)
 		r = ow_interval_results_share(s->missing.results, x->options.length_ns, on_event);
 	if (r < 0)
 		return r;
-	struct ow_scope_options scope;
-	ow_exchange_scope_options(x, &scope);
-	if (ow_exchange_has_keys(x))
+	if (ow_exchange_has_keys(x)) {
+		struct ow_scope_options scope;
+		ow_exchange_scope_options(x, &scope);
 		r = ow_scope_announcer_create(&scope, &s->announcer);
+	}
 	s->tell = calloc(tells_max(s), sizeof *s->tell);
 	return r < 0 ? r : s->tell ? 0 : -ENOMEM;
 }

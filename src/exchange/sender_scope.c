@@ -15,14 +15,16 @@
 /* What arrives by so much before its interval, by clocks that differ and jitter, still finds it. */
 #define EARLY_NS INT64_C(100000000)
 
-void ow_exchange_scope_options(const struct ow_exchange *x, struct ow_scope_options *ret_options)
+uint32_t ow_exchange_hold(const struct ow_exchange *x)
 {
 	int64_t hold = (EARLY_NS + x->options.length_ns - 1) / x->options.length_ns;
+	return hold > OW_SCOPE_HOLD_MAX ? OW_SCOPE_HOLD_MAX : (uint32_t)hold;
+}
+
+void ow_exchange_scope_options(const struct ow_exchange *x, struct ow_scope_options *ret_options)
+{
 	*ret_options = (struct ow_scope_options){
-		.hold = hold > OW_SCOPE_HOLD_MAX ? OW_SCOPE_HOLD_MAX : (uint32_t)hold,
-		.overlap = x->options.horizon,
-		.secret = ow_random_secret(x),
-	};
+		.hold = ow_exchange_hold(x), .overlap = x->options.horizon, .secret = ow_random_secret(x)};
 }
 
 /* Returns the bytes of the frame. */

@@ -2,59 +2,30 @@
 #include "record/lane_flows.h"
 
 #include "base/array.h"
-#include "base/hash.h"
-#include "base/random.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The slot of this flow, or the free one where it belongs. */
-static uint32_t *look(const struct ow_lane_flows *flows, uint64_t hash)
-{
-	uint32_t mask = flows->slots - 1,
-		 at = (uint32_t)ow_mum64(hash ^ flows->secret, UINT64_C(0x9fb21c651e98df25)) & mask;
-	while (flows->slot[at] && flows->flow[flows->slot[at] - 1].flow != hash)
-		at = (at + 1) & mask;
-	return &flows->slot[at];
-}
-
 int ow_lane_flows_reopen(struct ow_lane_flows *flows)
 {
-	uint32_t slots = 16;
-	if (flows->slots > 2 * flows->count)
-		return 0;
-	while (slots <= 4 * flows->count)
-		slots *= 2;
-	uint32_t *slot = calloc(slots, sizeof *slot);
-	if (!slot)
-		return -ENOMEM;
-	free(flows->slot);
-	flows->slot = slot;
-	flows->slots = slots;
-	if (!flows->secret)
-		flows->secret = ow_random_secret(slot);
-	for (uint32_t i = 0; i < flows->count; i++)
-		*look(flows, flows->flow[i].flow) = i + 1;
-	return 0;
-}
-
-/* Makes room for one more flow. */
-static int grow(struct ow_lane_flows *flows)
-{
-	int r = OW_GROW(flows->flow, flows->room, flows->count + 1);
-	return r < 0 ? r : ow_lane_flows_reopen(flows);
+	int r = ow_id_map_reserve(&flows->map, flows->count);
+	for (uint32_t i = (uint32_t)flows->map.used; i < flows->count && r == 0; i++)
+		r = ow_id_map_add(&flows->map, flows->flow[i].flow, i);
+	return r;
 }
 
 uint32_t ow_lane_flows_find(const struct ow_lane_flows *flows, uint64_t hash)
 {
-	return flows->slots ? *look(flows, hash) : 0;
+	/* OW_ID_MAP_NONE becomes 0. */
+	return OW_ID_MAP_FIND(&flows->map, hash, i, flows->flow[i].flow == hash) + 1;
 }
 
 uint32_t ow_lane_flows_add(struct ow_lane_flows *flows, const struct ow_scope_flow *flow, uint32_t max)
 {
-	if (flows->count >= max || grow(flows) < 0)
+	if (flows->count >= max || OW_GROW(flows->flow, flows->room, flows->count + 1) < 0 ||
+	    ow_id_map_add(&flows->map, flow->flow, flows->count) < 0)
 		return 0;
 	flows->flow[flows->count] = *flow;
-	return *look(flows, flow->flow) = ++flows->count;
+	return ++flows->count;
 }
 
 int ow_lane_flows_copy(const struct ow_lane_flows *flows, struct ow_lane_flows *ret_copy)
@@ -72,9 +43,7 @@ int ow_lane_flows_copy(const struct ow_lane_flows *flows, struct ow_lane_flows *
 
 void ow_lane_flows_close(struct ow_lane_flows *flows)
 {
-	free(flows->slot);
-	flows->slot = NULL;
-	flows->slots = 0;
+	ow_id_map_done(&flows->map);
 }
 
 void ow_lane_flows_done(struct ow_lane_flows *flows)

@@ -2,6 +2,7 @@
 #ifndef OW_RECORD_LANE_FLOWS_H
 #define OW_RECORD_LANE_FLOWS_H
 
+#include "base/id_map.h"
 #include "packet/scope_flow.h"
 
 /*
@@ -11,9 +12,7 @@
 struct ow_lane_flows {
 	struct ow_scope_flow *flow; /* number n is flow[n - 1] */
 	uint32_t count, room;
-	uint32_t *slot;  /* numbers by hash; 0 = free */
-	uint32_t slots;  /* 0 or a power of two, at least twice the flows */
-	uint64_t secret; /* the other point knows the hashes, but must not know the slots */
+	struct ow_id_map map; /* by hash */
 };
 
 /* The number of the flow with this hash (ow_scope_hash_flow, taken to be unique), or 0. */

@@ -103,7 +103,7 @@ static inline bool ow_interval_results_is_blind(const struct ow_interval_results
 	return open->unknown || open->result.ring_drops_to;
 }
 
-/* -- settle_doubt.c */
+/* -- interval_doubt.c */
 
 /* A packet with this delay was seen: others may take twice as long, or be as early. */
 void ow_interval_results_raise_reach(struct ow_interval_results *settle, int64_t delay_ns);
@@ -151,7 +151,7 @@ void ow_interval_results_explain_unshared(struct ow_interval_results *settle, st
 /* Whether the packets of the oldest interval that were not received are lost. A callback of reconcile/late_packets. */
 int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates);
 
-/* -- settle_result.c */
+/* -- interval_finish.c */
 
 /*
  * The current result of an interval. Waiting packets are pending unless account decides otherwise (NULL = nothing

@@ -347,9 +347,11 @@ static void random_text(struct ow_random *random, char text[64])
 {
 	static const char *const piece[] = {
 		"a", "\"", "\\", "\n", "\x1b", "\xc3\xbc", "\xe2\x80\xa8", "\xf0\x9f\x98\x80", "\xf3\xa0\x81\x81", " "};
+	size_t used = 0;
 	*text = 0;
 	for (uint64_t n = ow_random_below(random, 8); n > 0; n--)
-		strcat(text, piece[ow_random_below(random, sizeof piece / sizeof *piece)]);
+		used += (size_t)snprintf(text + used, 64 - used, "%s",
+		                         piece[ow_random_below(random, sizeof piece / sizeof *piece)]);
 }
 
 /* Writes a value and returns what a reader should find. */

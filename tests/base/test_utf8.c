@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "base/random.h"
 #include "base/utf8.h"
@@ -36,7 +37,7 @@ static void test_clean(void **state)
 	};
 	for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
 		char text[64];
-		strcpy(text, pair[i].text);
+		snprintf(text, sizeof text, "%s", pair[i].text);
 		ow_utf8_clean(text);
 		assert_string_equal(text, pair[i].clean);
 	}

@@ -86,7 +86,7 @@ static void limits(void **state)
 	for (unsigned more = 0; more < 2; more++) {
 		size_t at = 0;
 		for (unsigned i = 0; i < OW_YAML_ENTRIES_MAX + more; i++)
-			at += (size_t)sprintf(text + at, "- %u\n", i);
+			at += (size_t)snprintf(text + at, OW_YAML_BYTES_MAX + 2 - at, "- %u\n", i);
 		struct ow_yaml *root = parse(text, &err);
 		assert_int_equal(root == NULL, more);
 		ow_yaml_free(root);

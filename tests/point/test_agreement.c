@@ -272,10 +272,10 @@ static int64_t work_ns(void)
 
 static void add_term(char *text, size_t size, const char *joint, const char *term)
 {
-	if (strlen(text) + strlen(joint) + strlen(term) >= size)
-		return;
-	strcat(text, *text ? joint : "");
-	strcat(text, term);
+	size_t used = strlen(text);
+	int more = snprintf(text + used, size - used, "%s%s", used ? joint : "", term);
+	if (more >= (int)(size - used))
+		text[used] = 0;
 }
 
 /*
