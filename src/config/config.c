@@ -221,7 +221,9 @@ const struct ow_key ow_segment_keys[] = {
          .fallback = "fold",
          .bit = OW_STATED_METHOD,
          .meaning = "The synopsis that the points compare. `rda` is RDA as published: it gives no quantiles, and if "
-                    "its differences cannot be decoded, the interval is partial and late packets count as lost."},
+                    "its differences cannot be decoded, the interval is unknown; with `scope: all` it is partial, and "
+                    "late "
+                    "packets count as lost."},
 	{.name = "identity",
          .type = OW_KEY_CHOICE,
          .choices = identities,
