@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FUZZ_LANE_H
-#define FUZZ_LANE_H
+#pragma once
 
 #include "exchange/exchange.h"
 #include <stdlib.h>
@@ -95,5 +94,3 @@ static inline void lane_flows(struct ow_interval_packets *page)
 	for (size_t i = 0; i < page->count; i++)
 		page->stamp[i].flow = (uint32_t)(page->stamp[i].id % 6);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FUZZ_SAVE_H
-#define OW_FUZZ_SAVE_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -17,5 +16,3 @@ static inline void save(const char *directory, const char *name, const uint8_t *
 		exit(1);
 	}
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FUZZ_SCOPE_FLOWS_H
-#define FUZZ_SCOPE_FLOWS_H
+#pragma once
 
 #include "packet/scope_flow.h"
 #include <string.h>
@@ -21,5 +20,3 @@ static inline void make_flows(struct ow_scope_flow *flows, int64_t interval)
 		flows[i].ttl = (uint8_t)(60 + (i + interval) % 2);
 	}
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FUZZ_SCRATCH_H
-#define OW_FUZZ_SCRATCH_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -32,5 +31,3 @@ static inline void scratch_close(const struct scratch *s)
 {
 	close(s->fd);
 }
-
-#endif

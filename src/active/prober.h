@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ACTIVE_PROBER_H
-#define OW_ACTIVE_PROBER_H
+#pragma once
 
 #include "active/probes.h"
 #include "active/stamp_socket.h"
@@ -70,5 +69,3 @@ void ow_prober_stop(struct ow_prober *prober);
 void ow_prober_total(const struct ow_prober *prober, unsigned target, enum ow_probes_lane lane,
                      struct ow_interval_result *ret_total);
 void ow_prober_counts(const struct ow_prober *prober, unsigned target, struct ow_prober_counts *ret_counts);
-
-#endif

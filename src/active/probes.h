@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ACTIVE_PROBES_H
-#define OW_ACTIVE_PROBES_H
+#pragma once
 
 #include "result/interval_result.h"
 
@@ -79,5 +78,3 @@ void ow_probes_close(struct ow_probes *probes, int64_t now_ns, const struct ow_c
 
 /* The totals of the run so far. */
 void ow_probes_total(const struct ow_probes *probes, enum ow_probes_lane lane, struct ow_interval_result *ret_total);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ACTIVE_PROBES_PRIVATE_H
-#define OW_ACTIVE_PROBES_PRIVATE_H
+#pragma once
 
 #include "estimate/delay.h"
 #include "active/probes.h"
@@ -97,5 +96,3 @@ void ow_probes_settle(struct ow_probes *probes, uint64_t first, uint64_t end, in
  * interval. cut: NULL, or why it ends early. */
 void ow_probes_report(struct ow_probes *probes, uint64_t end, int64_t length_ns, const struct ow_probes_fate *fate,
                       int64_t now_ns, const struct ow_clock_state *near, const char *cut);
-
-#endif

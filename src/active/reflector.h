@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ACTIVE_REFLECTOR_H
-#define OW_ACTIVE_REFLECTOR_H
+#pragma once
 
 #include "base/clock.h"
 #include "active/stamp_socket.h"
@@ -60,5 +59,3 @@ void ow_reflector_text(const struct ow_reflector *reflector, char text[OW_REFLEC
  * now_ns: of the steady clock; sent_ns: T3 of the reply. */
 int ow_reflector_answer(struct ow_reflector *reflector, const struct ow_stamp_datagram *datagram,
                         const uint8_t *request, int64_t now_ns, int64_t sent_ns, uint8_t *reply);
-
-#endif

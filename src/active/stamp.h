@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ACTIVE_STAMP_H
-#define OW_ACTIVE_STAMP_H
+#pragma once
 
 #include "base/clock.h"
 #include <stdbool.h>
@@ -134,5 +133,3 @@ bool ow_stamp_hmac(const struct ow_stamp_key *key, const uint8_t *bytes, size_t 
  * request's and of the reply's base, 4 octets each. */
 void ow_stamp_tlvs_reflect(const uint8_t *tlvs, size_t size, const struct ow_stamp_key *key, const uint8_t *request,
                            const uint8_t *reply, bool base_keyed, uint8_t *ret_tlvs);
-
-#endif

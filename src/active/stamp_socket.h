@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ACTIVE_STAMP_SOCKET_H
-#define OW_ACTIVE_STAMP_SOCKET_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ int ow_stamp_socket_sent(int fd, uint8_t *buffer, size_t room, struct ow_stamp_s
 
 /* How far TAI is ahead of UTC according to the kernel, or the value since 2017 if the kernel does not know. */
 int ow_stamp_tai_s(void);
-
-#endif

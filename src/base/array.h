@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_ARRAY_H
-#define OW_BASE_ARRAY_H
+#pragma once
 
 #include <errno.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ void *ow_grow_zeroed(void *items, size_t *room, size_t needed, size_t item_size)
 		}                                                                \
 		grown_ ? 0 : -ENOMEM;                                            \
 	})
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_BLOOM_H
-#define OW_BASE_BLOOM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ static inline bool ow_bloom_has(const uint64_t *filter, uint64_t bits, uint64_t 
 	uint64_t one = ow_bloom_bit(id, 0, bits), two = ow_bloom_bit(id, 1, bits);
 	return filter[one / 64] >> one % 64 & filter[two / 64] >> two % 64 & 1;
 }
-
-#endif

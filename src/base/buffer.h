@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_BUFFER_H
-#define OW_BASE_BUFFER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ static inline size_t ow_buffer_size(const struct ow_buffer *buffer)
 int ow_buffer_reserve(struct ow_buffer *buffer, size_t bytes);
 /* Removes bytes from the front. A buffer that becomes empty frees its memory if that is large. */
 void ow_buffer_take(struct ow_buffer *buffer, size_t bytes);
-
-#endif

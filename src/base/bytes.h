@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_BYTES_H
-#define OW_BASE_BYTES_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -57,6 +56,4 @@ static inline void ow_store_le64(uint8_t *p, uint64_t v)
 /* Little-endian hosts only, as the loads above; the build refuses others. */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "oneway is built for little-endian hosts"
-#endif
-
 #endif

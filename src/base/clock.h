@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_CLOCK_H
-#define OW_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ int64_t ow_clock_steady_ns(void); /* CLOCK_MONOTONIC: for durations */
  * (tests/system/injected_clock.c) whose readings and timestamps both step.
  */
 int64_t ow_clock_stamp_ns(int64_t kernel_ns);
-
-#endif

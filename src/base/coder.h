@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_CODER_H
-#define OW_BASE_CODER_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ void ow_coder_time(struct ow_coder *coder, const char *field, int64_t *time_ns);
 
 /* Cuts a text before the first character that a message may not contain, such as an incomplete character at the end. */
 void ow_coder_cut(char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_FORMAT_H
-#define OW_BASE_FORMAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ void ow_format_wrap(FILE *out, const char *text, int hang, int width);
 void ow_format_csv(FILE *out, const char *text);
 /* A number as a CSV field. NAN and infinity are empty. */
 void ow_format_csv_number(FILE *out, double value);
-
-#endif

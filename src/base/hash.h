@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_HASH_H
-#define OW_BASE_HASH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ static inline uint64_t ow_mum64(uint64_t a, uint64_t b)
 	unsigned __int128 p = (unsigned __int128)a * b;
 	return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
-
-#endif

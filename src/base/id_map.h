@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_ID_MAP_H
-#define OW_BASE_ID_MAP_H
+#pragma once
 
 #include "base/hash.h"
 #include <stddef.h>
@@ -84,5 +83,3 @@ static inline uint32_t ow_id_probe_next(struct ow_id_probe *probe)
 			item = ow_id_probe_next(&probe_);                 \
 		item;                                                     \
 	})
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_JSON_WRITER_H
-#define OW_BASE_JSON_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ void ow_json_raw(struct ow_json *json, const char *name, const char *text);
 /* An array of objects, each on a line of its own: begins the array, and each of its objects. */
 void ow_json_rows(struct ow_json *json, const char *name);
 void ow_json_row(struct ow_json *json);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_LINE_H
-#define OW_BASE_LINE_H
+#pragma once
 
 /* Fits a straight line through points with outliers. */
 
@@ -11,5 +10,3 @@
  * is the median distance of the points from the line. 2 <= n <= OW_LINE_POINTS, x strictly increasing.
  */
 void ow_line_fit(const double *x, const double *y, unsigned n, double *ret_slope, double *ret_spread);
-
-#endif

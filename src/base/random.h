@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_RANDOM_H
-#define OW_BASE_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ static inline uint64_t ow_random_below(struct ow_random *r, uint64_t n)
 /* A number that nobody outside of this process knows, for places in hash tables. Without the kernel's random numbers the
  * address of `memory` has to be unknown enough. */
 uint64_t ow_random_secret(const void *memory);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_RETRY_WRITER_H
-#define OW_BASE_RETRY_WRITER_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ int64_t ow_retry_writer_now_ns(void);
 size_t ow_retry_writer_remove(struct ow_retry_writer *writer, size_t first, size_t count, bool written);
 /* Acts as if a write had failed now. */
 void ow_retry_writer_fail(struct ow_retry_writer *writer, int code, const struct ow_error *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_STEPS_H
-#define OW_BASE_STEPS_H
+#pragma once
 
 #include "base/clock.h"
 
@@ -45,5 +44,3 @@ int64_t ow_steps_now_ns(const struct ow_steps *steps);
 /* "+1.000 s", "-3600 s", "+250.0 us". */
 #define OW_STEP_TEXT 40
 void ow_step_text(int64_t step_ns, char text[OW_STEP_TEXT]);
-
-#endif

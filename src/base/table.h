@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_TABLE_H
-#define OW_BASE_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void ow_table_titles(const struct ow_table *table);
 void ow_table_row(const struct ow_table *table, ow_table_cells cells, unsigned red);
 /* Clean text, cut in its middle and filled with spaces to so many columns. */
 void ow_table_name(FILE *out, const char *clean, size_t columns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_TIME_H
-#define OW_BASE_TIME_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ int ow_duration_parse(const char *text, int64_t *ret_ns, struct ow_error *err);
 void ow_duration_text(double ns, char text[OW_DURATION_TEXT]);
 /* The same for tables: "-" unless it is finite. */
 const char *ow_duration_cell(double ns, char text[OW_DURATION_TEXT]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_UTF8_H
-#define OW_BASE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ bool ow_utf8_printable(uint32_t code);
 
 /* Replaces each character that is not printable, and each invalid byte, by '?'. The text does not get longer. */
 void ow_utf8_clean(char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_VERSIONED_H
-#define OW_BASE_VERSIONED_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ int ow_versioned_take(void *ret, size_t known, const void *from, size_t least, c
  * the library filled; the others are 0. -EINVAL as above.
  */
 int ow_versioned_give(void *ret, size_t least, const void *from, size_t known, const char *name, struct ow_error *err);
-
-#endif

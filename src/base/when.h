@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_WHEN_H
-#define OW_BASE_WHEN_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
  * occurrence; "-2h" before now; "now"; seconds since 1970. Local time; UTC with a Z at the end.
  */
 int ow_when_parse(const char *text, int64_t now_ns, int64_t *ret_ns, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_BASE_WORD_H
-#define OW_BASE_WORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ struct ow_word_guess {
 };
 /* Start with {.written = ...}, then offer every known word. A word that has no letter in common is not near. */
 void ow_word_offer(struct ow_word_guess *guess, const char *word);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_FILTER_H
-#define OW_CAPTURE_FILTER_H
+#pragma once
 
 #include <oneway/error.h>
 #include <pcap/pcap.h>
@@ -46,5 +45,3 @@ bool ow_filter_names_link(const char *expression);
 /* Some of libpcap's DLT_ values differ from the LINKTYPE_ values of files. */
 uint16_t ow_linktype_of_dlt(int dlt);
 int ow_dlt_of_linktype(uint16_t linktype);
-
-#endif

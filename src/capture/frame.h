@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_FRAME_H
-#define OW_CAPTURE_FRAME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ static inline void ow_frame_load_ahead(const struct ow_frame *frame, size_t ahea
 	for (uintptr_t p = from; p < from + frame->caplen; p += line)
 		__builtin_prefetch((const void *)p); // NOLINT(performance-no-int-to-ptr)
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_IP_ID_H
-#define OW_CAPTURE_IP_ID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ struct ow_ip_ids {
 /* ip: the IP header, of which `bytes` are captured. way: the direction of the frame, so that frames which pass an
  * interface twice count as separate flows. */
 bool ow_ip_id_fixed(struct ow_ip_ids *ids, const uint8_t *ip, size_t bytes, unsigned way);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_CLI_H
-#define OW_CLI_CLI_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ int ow_cli_misused(const char *command, const struct ow_error *err);
  * not wrong usage.
  */
 int ow_cli_refused(const char *command, int code, const struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_INTERRUPT_H
-#define OW_CLI_INTERRUPT_H
+#pragma once
 
 #include <signal.h>
 
@@ -14,5 +13,3 @@ extern volatile sig_atomic_t ow_interrupted;
 
 /* Installs the handlers. A second signal has its default action. */
 void ow_interrupt_catch(void);
-
-#endif

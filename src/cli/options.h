@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_OPTIONS_H
-#define OW_CLI_OPTIONS_H
+#pragma once
 
 #include "base/word.h"
 #include <oneway/error.h>
@@ -56,5 +55,3 @@ int ow_option_size(void *field, const char *value, struct ow_error *err); /* uin
 /* For setters of enums: *ret_index is the index of value in names; the error lists the names. */
 int ow_option_choice(const char *const *names, size_t count, const char *value, size_t *ret_index,
                      struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_OUTPUT_H
-#define OW_CLI_OUTPUT_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ void ow_output_abort(struct ow_output *output);
 bool ow_output_is_stdout(const char *path);
 /* Whether both names lead to the same regular file. */
 bool ow_same_file(const char *a, const char *b);
-
-#endif

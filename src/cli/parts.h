@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_PARTS_H
-#define OW_CLI_PARTS_H
+#pragma once
 
 /* A command that has parts: oneway COMMAND PART. */
 struct ow_cli_part {
@@ -11,5 +10,3 @@ struct ow_cli_part {
 
 /* Runs the part that argv[1] names, or prints `about` and the list of parts. Returns the exit code. */
 int ow_cli_parts(const char *command, const char *about, const struct ow_cli_part *parts, int argc, char **argv);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_PLANE_H
-#define OW_CLI_PLANE_H
+#pragma once
 
 #include "plane/topology.h"
 
@@ -15,5 +14,3 @@ int ow_cli_plane_sets(int argc, char **argv);
 int ow_option_cost(void *field, const char *value, struct ow_error *err);
 /* Prints a warning if the network has parts without a path between them. */
 int ow_plane_warn_parts(const char *command, const struct ow_topology *topology);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_PLANE_STAMP_H
-#define OW_CLI_PLANE_STAMP_H
+#pragma once
 
 #include "sandbox/guard.h"
 #include "exchange/session.h"
@@ -21,5 +20,3 @@ void ow_stamp_secret_forget(struct ow_stamp_secret *secret);
 int ow_stamp_signals(struct ow_error *err);
 /* Drops all privileges. Reports which parts of the sandbox the kernel does not support. */
 int ow_stamp_confine(const char *command, const struct ow_guard *guard, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_SHARED_OPTIONS_H
-#define OW_CLI_SHARED_OPTIONS_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ int ow_options_times(const char *since, const char *until, int64_t *ret_since_ns
 		"no-color", 0, NULL, ow_option_flag, offsetof(type, no_color), \
 			"Use no colours, also on a terminal (as NO_COLOR)."    \
 	}
-
-#endif

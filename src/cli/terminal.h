@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_TERMINAL_H
-#define OW_CLI_TERMINAL_H
+#pragma once
 
 #include "report/style.h"
 #include <stdint.h>
@@ -36,5 +35,3 @@ void ow_progress_init(struct ow_progress *progress, const char *what);
 void ow_progress_show(void *arg, double done);
 /* Removes the line of progress. */
 void ow_progress_done(struct ow_progress *progress);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_WRAP_H
-#define OW_CLI_WRAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -14,5 +13,3 @@ void ow_wrap_streams(void);
 
 /* Writes `length` bytes of one line without its end. column: the cursor's column. Returns the new column. */
 size_t ow_wrap_line(FILE *out, const char *line, size_t length, size_t column, size_t width);
-
-#endif

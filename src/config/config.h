@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CONFIG_CONFIG_H
-#define OW_CONFIG_CONFIG_H
+#pragma once
 
 #include "result/interval_result.h"
 #include "result/result_clock.h"
@@ -142,5 +141,3 @@ int ow_config_filter(const char *filter, struct ow_error *err);
 
 /* The number of intervals by which a packet may be late. */
 uint32_t ow_config_horizon(int64_t wait_ns, int64_t interval_ns);
-
-#endif

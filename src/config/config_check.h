@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CONFIG_CONFIG_CHECK_H
-#define OW_CONFIG_CONFIG_CHECK_H
+#pragma once
 
 #include "config/config.h"
 
@@ -9,5 +8,3 @@
 /* Everything but the segments. */
 int ow_config_check_top(const struct ow_config *config, bool has_segments, bool has_flows, struct ow_error *err);
 int ow_config_check_segments(const struct ow_config *config, struct ow_error *err);
-
-#endif

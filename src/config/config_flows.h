@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CONFIG_CONFIG_FLOWS_H
-#define OW_CONFIG_CONFIG_FLOWS_H
+#pragma once
 
 #include "capture/iface/iface.h"
 #include "synopsis/colate_plan.h"
@@ -29,5 +28,3 @@ struct ow_config_flows {
 int ow_config_flows_complete(struct ow_config_flows *flows, struct ow_error *why);
 /* Whether both record in the same way. */
 bool ow_config_flows_same(const struct ow_config_flows *a, const struct ow_config_flows *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CONFIG_CONFIG_STATION_H
-#define OW_CONFIG_CONFIG_STATION_H
+#pragma once
 
 #include "result/interval_result.h"
 #include "config/keys.h"
@@ -51,5 +50,3 @@ bool ow_station_is_round_trip(const struct ow_interval_result *result);
  */
 bool ow_station_place(const struct ow_station *station, const struct ow_interval_result *result,
                       char ret_place[OW_PLACE_TEXT]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CONFIG_KEYS_H
-#define OW_CONFIG_KEYS_H
+#pragma once
 
 #include "config/yaml.h"
 #include <stdbool.h>
@@ -98,5 +97,3 @@ int ow_name_check(const char *name, struct ow_error *err);
 
 /* The table as documentation: key, default, meaning. */
 void ow_keys_markdown(FILE *out, const struct ow_key *table);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CONFIG_MEMORY_BUDGET_H
-#define OW_CONFIG_MEMORY_BUDGET_H
+#pragma once
 
 #include "config/config.h"
 
@@ -48,5 +47,3 @@ uint64_t ow_agree_retained(uint64_t bytes, const struct ow_retention *retention)
  * available, also if the others, with longer intervals, need less than an equal part.
  */
 uint64_t ow_agree_share(uint64_t left, unsigned expected, bool open_ended, uint64_t own, uint64_t others);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CONFIG_YAML_H
-#define OW_CONFIG_YAML_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void ow_yaml_free(struct ow_yaml *root);
 
 /* The entry of a mapping, or NULL. */
 struct ow_yaml *ow_yaml_entry(const struct ow_yaml *mapping, const char *key);
-
-#endif

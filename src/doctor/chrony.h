@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_DOCTOR_CHRONY_H
-#define OW_DOCTOR_CHRONY_H
+#pragma once
 
 #include "base/clock.h"
 
@@ -30,5 +29,3 @@ void ow_clocks_tick(struct ow_clocks *clocks, int64_t now_ns);
 void ow_clocks_state(const struct ow_clocks *clocks, int64_t now_ns, struct ow_clock_state *ret_state);
 /* The source of the state: "chrony" or "kernel". */
 const char *ow_clocks_source(const struct ow_clocks *clocks, int64_t now_ns);
-
-#endif

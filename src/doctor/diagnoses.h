@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_DOCTOR_DIAGNOSES_H
-#define OW_DOCTOR_DIAGNOSES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -49,5 +48,3 @@ void ow_found(struct ow_diagnosis *f, enum ow_diagnosis_verdict verdict, const c
 	__attribute__((format(printf, 3, 4)));
 void ow_means(struct ow_diagnosis *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ow_fix(struct ow_diagnosis *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_DOCTOR_EXAMINE_H
-#define OW_DOCTOR_EXAMINE_H
+#pragma once
 
 #include "config/config.h"
 #include "doctor/host_facts.h"
@@ -28,5 +27,3 @@ struct ow_examination {
  */
 int ow_examine(const struct ow_examine *what, struct ow_examination *ret_examination, struct ow_error *err);
 void ow_examination_done(struct ow_examination *examination);
-
-#endif

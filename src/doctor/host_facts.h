@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_DOCTOR_HOST_FACTS_H
-#define OW_DOCTOR_HOST_FACTS_H
+#pragma once
 
 #include "doctor/host_judge.h"
 #include "config/config.h"
@@ -35,5 +34,3 @@ void ow_facts_peers(struct ow_peer_facts *peers, size_t count);
 
 /* Reads one line of a file, without its end, cut to what fits. -errno. */
 int ow_facts_line(const char *path, char *ret_line, size_t size);
-
-#endif

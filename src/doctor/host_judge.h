@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_DOCTOR_HOST_JUDGE_H
-#define OW_DOCTOR_HOST_JUDGE_H
+#pragma once
 
 #include "base/clock.h"
 #include "capture/iface/iface.h"
@@ -184,5 +183,3 @@ struct ow_certificate_facts {
 	double days_until; /* positive = not valid yet */
 };
 void ow_judge_certificate(struct ow_diagnoses *findings, const struct ow_certificate_facts *facts);
-
-#endif

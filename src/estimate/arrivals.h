@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_ARRIVALS_H
-#define OW_ESTIMATE_ARRIVALS_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 
@@ -26,5 +25,3 @@ struct ow_arrivals_newest {
 };
 /* sent_ns, place: of the next arrival at the sender; the place decides between packets of one time. */
 void ow_arrivals_next(struct ow_arrivals_newest *newest, int64_t sent_ns, uint32_t place);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_BOTTOMK_ESTIMATE_H
-#define OW_ESTIMATE_BOTTOMK_ESTIMATE_H
+#pragma once
 
 #include "estimate/estimate.h"
 
@@ -21,5 +20,3 @@ void ow_bottomk_pairs_done(struct ow_bottomk_pairs *pairs);
 
 /* Estimates everything from the samples alone. 0 or -ENOMEM. */
 int ow_bottomk_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
-
-#endif

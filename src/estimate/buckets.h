@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_BUCKETS_H
-#define OW_ESTIMATE_BUCKETS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ extern const int64_t ow_bucket_ns[OW_BUCKETS];
 void ow_buckets_add(uint64_t bucket[OW_BUCKETS + 1], double delay_ns, uint64_t packets);
 /* Adds `count` delays of a sample that stands for `packets`: all delays have the same weight, and the sum is exact. */
 void ow_buckets_sample(uint64_t bucket[OW_BUCKETS + 1], const int64_t *delay_ns, size_t count, uint64_t packets);
-
-#endif

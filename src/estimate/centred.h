@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_CENTRED_H
-#define OW_ESTIMATE_CENTRED_H
+#pragma once
 
 #include "estimate/estimate.h"
 
@@ -34,5 +33,3 @@ void ow_centred_fit(const struct ow_clean_bucket *bucket, size_t count, unsigned
  */
 void ow_centred_mean(const struct ow_centred *fit, double common, bool complete, struct ow_value *ret_mean);
 void ow_centred_stddev(const struct ow_centred *fit, double common, bool complete, struct ow_value *ret_stddev);
-
-#endif

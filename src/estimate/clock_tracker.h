@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_CLOCK_TRACKER_H
-#define OW_ESTIMATE_CLOCK_TRACKER_H
+#pragma once
 
 #include "estimate/reason.h"
 #include <oneway/match.h>
@@ -111,5 +110,3 @@ bool ow_clock_tracker_add(struct ow_clock_tracker *tracker, enum ow_direction di
 /* The estimate for this time by A's clock. */
 void ow_clock_tracker_estimate(const struct ow_clock_tracker *tracker, int64_t at_ns,
                                struct ow_clock_estimate *ret_estimate);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_CLOCK_WORDS_H
-#define OW_ESTIMATE_CLOCK_WORDS_H
+#pragma once
 
 /* A sender that timestamps a packet after sending it is late by less than this: an interrupt, a busy core. */
 #define OW_LATE_STAMP_NS 100000
@@ -18,5 +17,3 @@ struct ow_clock_words {
  * which of the two is behind if the delay is negative; NULL = not printed. */
 void ow_clock_words(double least_ns, double mean_ns, double error_ns, const char *behind,
                     struct ow_clock_words *ret_words);
-
-#endif

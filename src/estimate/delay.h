@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_DELAY_H
-#define OW_ESTIMATE_DELAY_H
+#pragma once
 
 #include <oneway/result.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ double ow_delay_jitter_error(double median_ns, double q95_ns);
 /* Calls back for each slot of the histogram that is not empty, in order, with the middle of its values. */
 typedef void (*ow_delays_slot)(void *arg, double delay_ns, uint64_t samples);
 void ow_delays_each(const struct ow_delays *delays, ow_delays_slot slot, void *arg);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_DELAY_SUM_H
-#define OW_ESTIMATE_DELAY_SUM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,5 +47,3 @@ void ow_delay_sum_merge(struct ow_delay_sum *sum, const struct ow_delay_sum *oth
 
 /* Mean and population standard deviation; not for an empty sum. */
 void ow_delay_sum_moments(const struct ow_delay_sum *sum, double *ret_mean_ns, double *ret_stddev_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_DISTRIBUTION_H
-#define OW_ESTIMATE_DISTRIBUTION_H
+#pragma once
 
 /* Quantiles of the distributions for intervals of confidence. */
 
@@ -16,5 +15,3 @@ double ow_student_975(double nu);
 
 /* P(a, x), the regularised lower incomplete gamma function; a > 0, x >= 0. */
 double ow_gamma_p(double a, double x);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_ESTIMATE_H
-#define OW_ESTIMATE_ESTIMATE_H
+#pragma once
 
 #include "estimate/reason.h"
 #include "synopsis/synopsis.h"
@@ -74,5 +73,3 @@ static inline void ow_estimate_none(struct ow_estimate *ret_estimate, enum ow_re
  */
 int ow_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate,
                 struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_FLOOR_H
-#define OW_ESTIMATE_FLOOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ static inline void ow_floor_add(struct ow_floor *floor, int64_t delay_ns)
 
 /* The least delay without outliers. median_ns: of all delays. There must be at least one sample. */
 int64_t ow_floor_find(const struct ow_floor *floor, int64_t median_ns);
-
-#endif

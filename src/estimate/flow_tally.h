@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_FLOW_TALLY_H
-#define OW_ESTIMATE_FLOW_TALLY_H
+#pragma once
 
 #include "packet/flow.h"
 #include "packet/flow_select.h"
@@ -35,5 +34,3 @@ void ow_flow_tally_get(const struct ow_flow_tally *tally, size_t i, struct ow_fl
 bool ow_flow_tally_is_coarse(const struct ow_flow_tally *tally);
 /* Whether every packet of the report is in exactly one flow. To be called after the match. */
 bool ow_flow_tally_conserves(const struct ow_flow_tally *tally, const struct ow_match_report *report);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_FOLD_ESTIMATE_H
-#define OW_ESTIMATE_FOLD_ESTIMATE_H
+#pragma once
 
 #include "estimate/estimate.h"
 #include "estimate/reconciled.h"
@@ -39,5 +38,3 @@ struct ow_fold_cost {
 int ow_fold_estimate_with(const struct ow_view *a, const struct ow_view *b, const struct ow_reconciled_options *options,
                           struct ow_estimate *ret_estimate, struct ow_fold_cost *ret_cost);
 int ow_fold_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
-
-#endif

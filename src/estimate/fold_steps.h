@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_FOLD_STEPS_H
-#define OW_ESTIMATE_FOLD_STEPS_H
+#pragma once
 
 #include "estimate/reconciled.h"
 #include "reconcile/fold_peel.h"
@@ -68,5 +67,3 @@ void ow_fold_steps_done(struct ow_fold_steps *steps);
 /* The fold of a point: from its table if that is unfolded or has these cells, else from its cache; -ENODATA. */
 int ow_fold_steps_fold(const struct ow_synopsis *table, const struct ow_sighting *cache, size_t cached,
                        const struct ow_fold_params *params, uint64_t seed, struct ow_synopsis **ret_fold);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_FORECAST_H
-#define OW_ESTIMATE_FORECAST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ struct ow_delay_window {
 struct ow_delay_window ow_forecast_window(const struct ow_forecast *forecast, struct ow_delay_window any);
 /* Contains least_ns .. most_ns. */
 struct ow_delay_window ow_delay_window_of(int64_t least_ns, int64_t most_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_INTERVAL_SHIFT_H
-#define OW_ESTIMATE_INTERVAL_SHIFT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t *delay_
 
 /* Packets a boundary in another interval, for 1 packet a nanosecond: the mean of |d - shift|. */
 double ow_interval_shift_cost(const int64_t *delay_ns, size_t count, int64_t shift_ns);
-
-#endif

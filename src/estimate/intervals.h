@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_INTERVALS_H
-#define OW_ESTIMATE_INTERVALS_H
+#pragma once
 
 #include <oneway/match.h>
 
@@ -33,5 +32,3 @@ int ow_intervals_extra(struct ow_intervals *intervals, enum ow_direction directi
 /* Call when all packets were added. Returns the intervals from the first to the last that has packets. The object owns
  * them. */
 int ow_intervals_finish(struct ow_intervals *intervals, const struct ow_interval **ret_interval, size_t *ret_count);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_LDA_ESTIMATE_H
-#define OW_ESTIMATE_LDA_ESTIMATE_H
+#pragma once
 
 #include "estimate/estimate.h"
 
@@ -20,5 +19,3 @@ int ow_lda_estimate_with(const struct ow_view *a, const struct ow_view *b, const
                          struct ow_estimate *ret_estimate);
 /* With the default options. */
 int ow_lda_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
-
-#endif

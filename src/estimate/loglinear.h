@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_LOGLINEAR_H
-#define OW_ESTIMATE_LOGLINEAR_H
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -33,5 +32,3 @@ static inline double ow_loglinear_value(int slot, int bits)
 	double middle = (double)low + (double)((UINT64_C(1) << shift) - 1) / 2;
 	return slot < OW_LOGLINEAR_ZERO(bits) ? -middle : middle;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_LOSSES_H
-#define OW_ESTIMATE_LOSSES_H
+#pragma once
 
 #include "estimate/estimate.h"
 
@@ -30,5 +29,3 @@ void ow_losses_add_bank(struct ow_losses *losses, const int64_t *difference, siz
 double ow_losses_extra(const struct ow_losses *losses, double *ret_variance);
 /* sent, received: all packets that the points saw. Fills lost, extra, loss_ratio. */
 void ow_losses_values(const struct ow_losses *losses, double sent, double received, struct ow_estimate *estimate);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_LOW_BITS_H
-#define OW_ESTIMATE_LOW_BITS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void ow_low_bits_unpack(const uint8_t *from, size_t count, unsigned low, unsigne
 int64_t ow_low_bits_restore(uint64_t part, unsigned bits, int64_t least);
 /* Depends on each time and its place. */
 uint64_t ow_low_bits_check(const int64_t *time_ns, size_t count);
-
-#endif

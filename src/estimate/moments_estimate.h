@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_MOMENTS_ESTIMATE_H
-#define OW_ESTIMATE_MOMENTS_ESTIMATE_H
+#pragma once
 
 #include "estimate/estimate.h"
 #include "synopsis/moments.h"
@@ -17,5 +16,3 @@ int ow_moments_values(const struct ow_moments *a, const struct ow_moments *b, co
  * sums alone nothing more can be checked.
  */
 int ow_moments_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_PAIRED_H
-#define OW_ESTIMATE_PAIRED_H
+#pragma once
 
 #include "estimate/centred.h"
 
@@ -12,5 +11,3 @@
  */
 void ow_paired_stddev(const struct ow_clean_bucket *const *bank, const size_t *buckets, unsigned banks, double mean_ns,
                       struct ow_value *ret_stddev);
-
-#endif

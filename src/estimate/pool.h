@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_POOL_H
-#define OW_ESTIMATE_POOL_H
+#pragma once
 
 #include "estimate/delay.h"
 #include "estimate/estimate.h"
@@ -37,5 +36,3 @@ double ow_pool_packets(const struct ow_pool *pool);
 /* NONE without packets. EXACT if all groups are exact. */
 void ow_pool_values(const struct ow_pool *pool, struct ow_value *ret_mean_ns, struct ow_value *ret_stddev_ns,
                     struct ow_value ret_quantile_ns[OW_QUANTILES]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_QUANTILES_H
-#define OW_ESTIMATE_QUANTILES_H
+#pragma once
 
 #include "estimate/estimate.h"
 
@@ -26,5 +25,3 @@ void ow_quantiles(const int64_t *x, size_t count, uint64_t population, double me
  * bounded.
  */
 void ow_quantile_ranks(uint64_t population, uint64_t count, double q, uint64_t *ret_low, uint64_t *ret_high);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_RDA_ESTIMATE_H
-#define OW_ESTIMATE_RDA_ESTIMATE_H
+#pragma once
 
 #include "estimate/estimate.h"
 #include "reconcile/rda_peel.h"
@@ -58,5 +57,3 @@ int ow_rda_ambiguous(const struct ow_view *a, const struct ow_rda_peel *peel, ui
  */
 int ow_minhash_difference(const struct ow_synopsis *a, const struct ow_synopsis *b, uint64_t packets_a,
                           uint64_t packets_b, struct ow_value *ret_differences);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_REASON_H
-#define OW_ESTIMATE_REASON_H
+#pragma once
 
 #include <stdint.h>
 
@@ -92,5 +91,3 @@ enum ow_reason ow_reason_of(const char *text, enum ow_reason otherwise);
  * same. */
 uint32_t ow_reason_hash(enum ow_reason reason);
 enum ow_reason ow_reason_of_hash(uint32_t hash, enum ow_reason otherwise);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_RECONCILED_H
-#define OW_ESTIMATE_RECONCILED_H
+#pragma once
 
 #include "estimate/estimate.h"
 
@@ -83,5 +82,3 @@ int ow_reconciled_compare(const struct ow_reconciled_plan *plan, const struct ow
 int ow_reconciled_delays(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs,
                          const struct ow_reconciled_plan *plan, uint64_t common, uint64_t seed,
                          struct ow_estimate *estimate);
-
-#endif

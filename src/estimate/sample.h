@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_SAMPLE_H
-#define OW_ESTIMATE_SAMPLE_H
+#pragma once
 
 #include "estimate/estimate.h"
 
@@ -27,5 +26,3 @@ void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received
 
 /* Both ends of the 95 % interval of the q-quantile as places (from 0) in a sorted sample; -1 and count: not bounded. */
 void ow_sample_ranks(size_t count, double q, double *ret_low, double *ret_high);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_SKEW_H
-#define OW_ESTIMATE_SKEW_H
+#pragma once
 
 #include <oneway/match.h>
 
@@ -58,5 +57,3 @@ bool ow_skew_step(const struct ow_skew *drift, int64_t *ret_at_ns, int64_t *ret_
  * changed. ret_ns: by how much the fastest packets of *ret_way become slower.
  */
 bool ow_skew_shift(const struct ow_skew *drift, enum ow_direction *ret_way, int64_t *ret_at_ns, int64_t *ret_ns);
-
-#endif

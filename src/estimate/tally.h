@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_TALLY_H
-#define OW_ESTIMATE_TALLY_H
+#pragma once
 
 #include "estimate/delay.h"
 
@@ -83,5 +82,3 @@ int ow_tally_delays(const struct ow_tally *tally, struct ow_delays **ret_delays)
 
 /* The counts and delays as a result, after ow_tally_flush. 0 or -ENOMEM. */
 int ow_tally_result(const struct ow_tally *tally, struct ow_result *ret_result);
-
-#endif

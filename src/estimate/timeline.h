@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_TIMELINE_H
-#define OW_ESTIMATE_TIMELINE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ int ow_timeline_add_unmeasured(struct ow_timeline *timeline, int64_t time_ns, ui
 
 /* Returns the bins that are not empty, in time order, and their number; ret_bin has room for OW_TIMELINE_BINS. */
 size_t ow_timeline_bins(const struct ow_timeline *timeline, struct ow_timeline_bin *ret_bin);
-
-#endif

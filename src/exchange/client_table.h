@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_CLIENT_TABLE_H
-#define OW_EXCHANGE_CLIENT_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ struct ow_client *ow_client_table_find(struct ow_client_table *visitors, const u
 /* Keys. A whole IPv6 /64 is one source, because its owner has all its addresses. */
 void ow_client_session(const struct sockaddr_storage *peer, uint16_t session, uint8_t ret_key[20]);
 void ow_client_source(const struct sockaddr_storage *peer, uint8_t ret_key[20]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_COMPARISON_H
-#define OW_EXCHANGE_COMPARISON_H
+#pragma once
 
 #include "estimate/forecast.h"
 #include "estimate/reconciled.h"
@@ -83,5 +82,3 @@ void ow_comparison_correct(struct ow_comparison *c);
 /* Samples that the clocks need of an interval. */
 #define OW_COMPARISON_SAMPLES 1024
 void ow_comparison_done(struct ow_comparison *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_DIAL_H
-#define OW_EXCHANGE_DIAL_H
+#pragma once
 
 #include <oneway/error.h>
 
@@ -20,5 +19,3 @@ int ow_dial_start(const char *address, ow_dial_how how, struct ow_dial **ret_dia
 int ow_dial_result(struct ow_dial *dial, int *ret_fd, struct ow_error *err);
 /* Does not wait: a thread that still waits continues alone, and cleans up. */
 void ow_dial_free(struct ow_dial *dial);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_EXCHANGE_H
-#define OW_EXCHANGE_EXCHANGE_H
+#pragma once
 
 #include "record/interval_log.h"
 #include "result/interval_results.h"
@@ -114,5 +113,3 @@ int64_t ow_exchange_ahead_ns(const struct ow_exchange *exchange);
 
 /* The run as one result. */
 void ow_exchange_total(const struct ow_exchange *exchange, struct ow_interval_result *ret_total);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_EXCHANGE_IDENTICAL_H
-#define OW_EXCHANGE_EXCHANGE_IDENTICAL_H
+#pragma once
 
 #include "exchange/comparison.h"
 #include "reconcile/keyset.h"
@@ -32,5 +31,3 @@ void ow_missing_done(struct ow_missing *missing);
 
 /* To be called before the outcome of an interval becomes a result. Returns 0 or -ENOMEM. */
 int ow_identical_regroup(struct ow_comparison *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_EXCHANGE_PRIVATE_H
-#define OW_EXCHANGE_EXCHANGE_PRIVATE_H
+#pragma once
 
 #include "exchange/exchange.h"
 #include "reconcile/shared_flows.h"
@@ -111,5 +110,3 @@ int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, con
 void ow_result_to_message(const struct ow_interval_result *result, struct ow_interval_result *ret_message);
 /* The caller sets the names, interval and times of *result. */
 void ow_result_from_message(const struct ow_interval_result *message, struct ow_interval_result *result);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_EXCHANGE_SCOPE_H
-#define OW_EXCHANGE_EXCHANGE_SCOPE_H
+#pragma once
 
 #include "exchange/comparison.h"
 #include "reconcile/scope_keys.h"
@@ -58,5 +57,3 @@ int ow_receiver_scope_take(struct ow_receiver_scope *scope, struct ow_interval_p
                            struct ow_scope_answer *ret_answer, uint64_t *ret_unshared, struct ow_error *err);
 /* So many packets of this flow are not at the sender. */
 void ow_receiver_scope_only(struct ow_receiver_scope *scope, const struct ow_scope_flow *flow, uint32_t packets);
-
-#endif

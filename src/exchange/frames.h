@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_FRAMES_H
-#define OW_EXCHANGE_FRAMES_H
+#pragma once
 
 #include "base/buffer.h"
 
@@ -36,5 +35,3 @@ int ow_frames_next(struct ow_frames *frames, const uint8_t **ret_frame, size_t *
 int ow_frames_check(const struct ow_frames *frames, struct ow_error *err);
 /* Whether a frame has begun and is not complete. */
 bool ow_frames_partial(const struct ow_frames *frames);
-
-#endif

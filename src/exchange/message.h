@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_MESSAGE_H
-#define OW_EXCHANGE_MESSAGE_H
+#pragma once
 
 #include "base/clock.h"
 #include "estimate/clock_tracker.h"
@@ -295,5 +294,3 @@ int ow_message_peek(const uint8_t *frame, size_t size, enum ow_message_type *ret
                     struct ow_error *err);
 /* "SYNOPSIS"; "?" for others. */
 const char *ow_message_name(enum ow_message_type type);
-
-#endif

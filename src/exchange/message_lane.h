@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_MESSAGE_LANE_H
-#define OW_EXCHANGE_MESSAGE_LANE_H
+#pragma once
 
 #include "base/coder.h"
 #include "exchange/message.h"
@@ -13,5 +12,3 @@ void ow_code_names(struct ow_coder *coder, struct ow_message_names *message);
 void ow_code_times(struct ow_coder *coder, struct ow_message_times *message);
 void ow_code_result(struct ow_coder *coder, struct ow_interval_result *result, uint64_t *differences,
                     struct ow_clock_floor *floor, int64_t *cut_shift_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_MESSAGE_SCOPE_H
-#define OW_EXCHANGE_MESSAGE_SCOPE_H
+#pragma once
 
 #include "base/coder.h"
 #include "exchange/message.h"
@@ -21,5 +20,3 @@ int ow_scope_update_of_message(const struct ow_message_scope *message, struct ow
                                struct ow_error *err);
 int ow_scope_answer_of_message(const struct ow_message_scope_answer *message, struct ow_scope_answer *ret_answer,
                                struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_METHOD_H
-#define OW_EXCHANGE_METHOD_H
+#pragma once
 
 #include "exchange/comparison.h"
 
@@ -41,5 +40,3 @@ struct ow_method_ops {
 	void (*done)(struct ow_comparison *c);
 };
 extern const struct ow_method_ops ow_fold_method, ow_rda_method;
-
-#endif

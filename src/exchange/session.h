@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_SESSION_H
-#define OW_EXCHANGE_SESSION_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -134,5 +133,3 @@ struct ow_session_counts {
 	uint64_t wire_in, wire_out;   /* including TLS */
 };
 void ow_session_counts(const struct ow_session *session, struct ow_session_counts *ret_counts);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_EXCHANGE_TLS_H
-#define OW_EXCHANGE_TLS_H
+#pragma once
 
 #include "exchange/session.h"
 
@@ -52,5 +51,3 @@ int64_t ow_certificate_expiry_s(const STACK_OF(X509) * chain);
 int ow_tls_check_peer(const struct ow_tls *tls, SSL *ssl, bool server, const char *name, struct ow_error *err);
 /* Words for why X509_verify_cert failed. whose: "the peer's certificate", or that of a file. */
 int ow_certificate_wrong(X509_STORE_CTX *verify, const char *whose, struct ow_error *err);
-
-#endif

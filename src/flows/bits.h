@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_BITS_H
-#define OW_FLOWS_BITS_H
+#pragma once
 
 #include "base/bytes.h"
 #include <stddef.h>
@@ -75,5 +74,3 @@ static inline uint64_t ow_bits_get(struct ow_bits_reader *reader, unsigned bits)
 	low = ow_bits_get_some(reader, 32);
 	return low | (uint64_t)ow_bits_get_some(reader, bits - 32) << 32;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_CAPTURE_RECORDING_H
-#define OW_FLOWS_CAPTURE_RECORDING_H
+#pragma once
 
 #include "flows/flow_stamper.h"
 #include <signal.h>
@@ -37,5 +36,3 @@ struct ow_capture_recorded {
 
 int ow_capture_record(const struct ow_capture_recording *how, struct ow_capture_recorded *ret_recorded,
                       struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_COLATE_SIZE_H
-#define OW_FLOWS_COLATE_SIZE_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ double ow_colate_reach(double n, double m, double T, double t, double alpha, dou
 double ow_colate_epoch_length(const struct ow_colate_size *size, double rate);
 /* The bits that are written per packet, if mean_time is the mean time of a packet in the epoch. */
 double ow_colate_bits_per_packet(const struct ow_colate_size *size, double mean_time);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_COLATE_THEOREMS_H
-#define OW_FLOWS_COLATE_THEOREMS_H
+#pragma once
 
 #include "base/random.h"
 #include <stdint.h>
@@ -28,5 +27,3 @@ double ow_colate_own_part_closed(double n, double S, double tau);
  */
 double ow_colate_squares(const double *d, uint32_t m, uint32_t repetitions, struct ow_random *random);
 double ow_colate_squares_closed(const double *d, uint32_t m);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_COUNTS_CSV_H
-#define OW_FLOWS_COUNTS_CSV_H
+#pragma once
 
 #include "synopsis/flow_counts.h"
 #include <stdio.h>
@@ -22,5 +21,3 @@
  */
 int ow_counts_csv_read(FILE *in, const char *name, const struct ow_flow_select *select, uint64_t seed,
                        struct ow_flow_counts **ret_counts, struct ow_error *err);
-
-#endif

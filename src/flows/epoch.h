@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_EPOCH_H
-#define OW_FLOWS_EPOCH_H
+#pragma once
 
 #include "synopsis/colate.h"
 #include "synopsis/flow_counts.h"
@@ -59,5 +58,3 @@ int ow_epoch_decode_add(const struct ow_epoch_info *info, const uint8_t *bytes, 
 /* Initialises an empty sum, and frees it. with_counts: false ignores flow counts. */
 int ow_epoch_init(const struct ow_epoch_info *info, bool with_counts, struct ow_epoch *ret_epoch, struct ow_error *err);
 void ow_epoch_done(struct ow_epoch *epoch);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_EPOCH_PRIVATE_H
-#define OW_FLOWS_EPOCH_PRIVATE_H
+#pragma once
 
 #include "base/buffer.h"
 #include "flows/epoch.h"
@@ -18,5 +17,3 @@ int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *c
 /* The partial layers are those of the sum's counts. */
 int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, struct ow_flow_counts *sum,
                          struct ow_error *err);
-
-#endif

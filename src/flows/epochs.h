@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_EPOCHS_H
-#define OW_FLOWS_EPOCHS_H
+#pragma once
 
 #include "flows/epoch.h"
 
@@ -58,5 +57,3 @@ int ow_epochs_comparable(const struct ow_epochs *a, const struct ow_epochs *b, s
  */
 int ow_epochs_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t until_ns, bool with_counts,
                   struct ow_epoch *ret_sum, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_EPOCHS_PRIVATE_H
-#define OW_FLOWS_EPOCHS_PRIVATE_H
+#pragma once
 
 #include "flows/epochs.h"
 
@@ -51,5 +50,3 @@ int ow_epochs_note(struct ow_epochs *epochs, const struct ow_epochs_frame *frame
 /* Adds the frame to the sum, after its checksum was verified. */
 int ow_epochs_frame_add(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, struct ow_epoch *sum,
                         struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_FLOW_ANSWERS_H
-#define OW_FLOWS_FLOW_ANSWERS_H
+#pragma once
 
 #include "flows/flows.h"
 #include "packet/flow_select.h"
@@ -82,5 +81,3 @@ void ow_report_flow_answers_csv(FILE *out, const struct ow_flow_answers *answers
 /* Plots the means of the first rows with their intervals, with gnuplot. -ENODATA if there is nothing to plot. */
 int ow_report_flow_answers_plot(const struct ow_flow_answers *answers, const struct ow_flow_rows *rows,
                                 const char *path, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_FLOW_MEASURE_H
-#define OW_FLOWS_FLOW_MEASURE_H
+#pragma once
 
 #include "flows/epoch.h"
 
@@ -35,5 +34,3 @@ struct ow_flow_measure {
 /* path_b: the second point; NULL = none. -ENODATA without packets, otherwise the error of reading. */
 int ow_flow_measure(const char *path, const char *path_b, const struct ow_flow_measure_options *options,
                     struct ow_flow_measure *ret_measure, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_FLOW_QUERY_H
-#define OW_FLOWS_FLOW_QUERY_H
+#pragma once
 
 #include "flows/flow_answers.h"
 
@@ -26,5 +25,3 @@ void ow_flows_files_free(struct ow_flows_files *files);
 
 /* The packets of a flow that a point counted; 0 if there are none or the number is not known. */
 uint64_t ow_flows_files_packets(const struct ow_flows_files *files, unsigned point, const struct ow_flow_key *key);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_FLOW_RECORDER_H
-#define OW_FLOWS_FLOW_RECORDER_H
+#pragma once
 
 #include "flows/epoch.h"
 
@@ -34,5 +33,3 @@ int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow
 int ow_flow_recorder_pass(struct ow_flow_recorder *recorder, int64_t passed_ns, struct ow_error *err);
 /* Passes on the current epoch. */
 int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err);
-
-#endif

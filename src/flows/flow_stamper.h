@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_FLOW_STAMPER_H
-#define OW_FLOWS_FLOW_STAMPER_H
+#pragma once
 
 #include "capture/iface/iface.h"
 #include "packet/segments.h"
@@ -59,5 +58,3 @@ struct ow_flow_stamps {
 };
 int ow_flow_stamper_next(struct ow_flow_stamper *stamper, struct ow_flow_stamps *ret_stamps, struct ow_error *err);
 const struct ow_flow_stamper_counts *ow_flow_stamper_counts(const struct ow_flow_stamper *stamper);
-
-#endif

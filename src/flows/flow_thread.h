@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_FLOW_THREAD_H
-#define OW_FLOWS_FLOW_THREAD_H
+#pragma once
 
 #include "flows/flow_recorder.h"
 #include "flows/flow_stamper.h"
@@ -32,5 +31,3 @@ void ow_flow_thread_free(struct ow_flow_thread *tap);
 void ow_flow_thread_frames(struct ow_flow_thread *tap, const struct ow_iface_frame *frames, size_t count);
 /* All frames before this time have been seen. INT64_MAX: all frames. */
 void ow_flow_thread_pass(struct ow_flow_thread *tap, int64_t passed_ns);
-
-#endif

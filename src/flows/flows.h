@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_FLOWS_H
-#define OW_FLOWS_FLOWS_H
+#pragma once
 
 #include "estimate/estimate.h"
 #include "synopsis/colate.h"
@@ -81,5 +80,3 @@ struct ow_flows_options {
  */
 int ow_flows_estimate(const struct ow_flows *flows, const struct ow_flows_options *options,
                       struct ow_flow_estimate *ret_estimates, struct ow_error *err);
-
-#endif

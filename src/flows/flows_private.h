@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_FLOWS_PRIVATE_H
-#define OW_FLOWS_FLOWS_PRIVATE_H
+#pragma once
 
 #include "flows/flows.h"
 #include <math.h>
@@ -140,5 +139,3 @@ static inline const struct ow_flow_entry *ow_flow_entries(const struct ow_flow_s
 {
 	return &system->entry[flow * system->slots];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_FLOWS_FLOWS_SOLVER_H
-#define OW_FLOWS_FLOWS_SOLVER_H
+#pragma once
 
 #include "flows/flows_private.h"
 
@@ -39,5 +38,3 @@ int ow_flow_solve_sparse(struct ow_flow_solver *solver);
 int ow_flow_solver_init(const struct ow_flow_system *system, const struct ow_flow_prior *prior,
                         struct ow_flow_solver *ret_solver);
 void ow_flow_solver_done(struct ow_flow_solver *solver);
-
-#endif

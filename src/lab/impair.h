@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_LAB_IMPAIR_H
-#define OW_LAB_IMPAIR_H
+#pragma once
 
 #include "sim/path.h"
 #include "sim/queue.h"
@@ -42,5 +41,3 @@ struct ow_impaired {
 /* A frame of len bytes comes in; times must not go backwards. flow: any hash of its flow. */
 void ow_impair_pass(struct ow_impair *impair, int64_t time_ns, uint32_t len, uint32_t flow,
                     struct ow_impaired *ret_impaired);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_LAB_LAB_H
-#define OW_LAB_LAB_H
+#pragma once
 
 #include "lab/relay.h"
 #include "report/style.h"
@@ -108,5 +107,3 @@ struct ow_lab_end {
 };
 /* The summary, and the picture. */
 int ow_lab_show_end(struct ow_lab_show *show, const struct ow_lab_end *end, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_LAB_LABNET_H
-#define OW_LAB_LABNET_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -68,5 +67,3 @@ int ow_labnet_mark(const struct ow_labnet *net, enum ow_labnet_node node, const 
 
 /* Frames that the kernel dropped at an interface, either way. 0 or a negative errno. */
 int ow_labnet_drops(const struct ow_labnet *net, enum ow_labnet_node node, const char *interface, uint64_t *ret_drops);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_LAB_RELAY_H
-#define OW_LAB_RELAY_H
+#pragma once
 
 #include "lab/impair.h"
 #include "lab/wiretruth.h"
@@ -52,5 +51,3 @@ struct ow_relay_report {
 
 /* Runs until told to end. */
 int ow_relay_run(const struct ow_relay_options *options, struct ow_error *err);
-
-#endif

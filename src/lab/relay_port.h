@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_LAB_RELAY_PORT_H
-#define OW_LAB_RELAY_PORT_H
+#pragma once
 
 #include "sim/offload.h"
 #include <oneway/error.h>
@@ -33,5 +32,3 @@ int ow_relay_port_send(struct ow_relay_port *port, const uint8_t *head, size_t h
                        size_t body_len);
 /* Updates `missed`. */
 void ow_relay_port_count(struct ow_relay_port *port);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_LAB_RUN_PRIVATE_H
-#define OW_LAB_RUN_PRIVATE_H
+#pragma once
 
 #include "lab/lab.h"
 #include "lab/labnet.h"
@@ -84,5 +83,3 @@ void ow_lab_signal(struct ow_lab *lab, enum ow_lab_child child, int number);
 #define OW_LAB_TAIL 400
 /* The last line of a file in memory. */
 void ow_lab_tail(int fd, char text[OW_LAB_TAIL]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_LAB_WIRETRUTH_H
-#define OW_LAB_WIRETRUTH_H
+#pragma once
 
 #include <oneway/result.h>
 
@@ -40,5 +39,3 @@ bool ow_wiretruth_next(struct ow_wiretruth *truth, int64_t passed_ns, struct ow_
 /* Packets whose fate is open. */
 uint64_t ow_wiretruth_pending(const struct ow_wiretruth *truth);
 void ow_wiretruth_total(struct ow_wiretruth *truth, struct ow_wiretruth_report *ret_report);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_CAPTURE_TIME_RANGE_H
-#define OW_MATCH_CAPTURE_TIME_RANGE_H
+#pragma once
 
 #include "capture/frame.h"
 #include <oneway/error.h>
@@ -45,5 +44,3 @@ void ow_order_init(struct ow_order *order, int64_t tolerance_ns);
 void ow_order_add(struct ow_order *order, const struct ow_frame *frame);
 /* 0, or -EINVAL with an error that names the frames. */
 int ow_order_check(const struct ow_order *order, const char *path, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_COPIES_ASIDE_H
-#define OW_MATCH_COPIES_ASIDE_H
+#pragma once
 
 #include "packet/record.h"
 
@@ -21,5 +20,3 @@ void ow_copies_aside_add(struct ow_copies_aside *aside, const struct ow_record *
  */
 bool ow_copies_aside_take(struct ow_copies_aside *aside, uint64_t id, int64_t from_ns, int64_t to_ns,
                           struct ow_record *ret_record);
-
-#endif

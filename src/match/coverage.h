@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_COVERAGE_H
-#define OW_MATCH_COVERAGE_H
+#pragma once
 
 #include <oneway/match.h>
 
@@ -71,5 +70,3 @@ void ow_missed_note(struct ow_missed *missed, int64_t time_ns, uint32_t packets)
  * elsewhere; loss_ratio: the share of packets sent here that are missing, elsewhere; packets: all of the other capture.
  */
 enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, double loss_ratio, uint64_t packets);
-
-#endif

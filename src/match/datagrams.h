@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_DATAGRAMS_H
-#define OW_MATCH_DATAGRAMS_H
+#pragma once
 
 #include "packet/identity.h"
 
@@ -43,5 +42,3 @@ struct ow_cut {
 
 void ow_cutter_cut(struct ow_cutter *cutter, const struct ow_identity *identity, const struct ow_datagram *datagram,
                    struct ow_cut *ret_cut);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_DUPLICATE_CAPTURE_H
-#define OW_MATCH_DUPLICATE_CAPTURE_H
+#pragma once
 
 #include "match/duplicate_filter.h"
 #include <oneway/match.h>
@@ -58,5 +57,3 @@ struct ow_duplicate_capture_verdict {
 void ow_duplicate_capture_judge(struct ow_duplicate_capture_sample *sample,
                                 const struct ow_duplicate_capture_facts *facts,
                                 struct ow_duplicate_capture_verdict ret_verdict[OW_SIDES]);
-
-#endif

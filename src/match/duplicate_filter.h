@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_DUPLICATE_FILTER_H
-#define OW_MATCH_DUPLICATE_FILTER_H
+#pragma once
 
 #include "packet/record.h"
 
@@ -36,5 +35,3 @@ void ow_duplicate_filter_reset(struct ow_duplicate_filter *copies);
 /* Notes the packet. Sets its lag after the first identical one, and `again` if it is a copy by the rule. */
 void ow_duplicate_filter_note(struct ow_duplicate_filter *copies, const struct ow_copy_rule *rule,
                               struct ow_record *record);
-
-#endif

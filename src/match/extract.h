@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_EXTRACT_H
-#define OW_MATCH_EXTRACT_H
+#pragma once
 
 #include <oneway/match.h>
 
@@ -22,5 +21,3 @@ void ow_records_done(struct ow_records *records);
  */
 int ow_extract(const char *path, const char *const source[OW_SIDES], const struct ow_records chosen[OW_SIDES],
                struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_FLOW_PAIRS_H
-#define OW_MATCH_FLOW_PAIRS_H
+#pragma once
 
 #include "packet/flow.h"
 
@@ -28,5 +27,3 @@ static inline uint32_t ow_flow_pairs_name(const struct ow_flow_pairs *pairs, enu
 {
 	return flow < pairs->names[side] ? pairs->name[side][flow] : 0;
 }
-
-#endif

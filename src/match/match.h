@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_MATCH_H
-#define OW_MATCH_MATCH_H
+#pragma once
 
 #include "base/time.h"
 #include "match/duplicate_capture.h"
@@ -34,5 +33,3 @@ bool ow_match_floor(const struct ow_match_pass *pass, enum ow_direction directio
 
 /* Adds warnings to the report. Returns 0 or -ENOMEM. */
 int ow_match_warn(struct ow_match *match);
-
-#endif

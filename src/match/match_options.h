@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_MATCH_OPTIONS_H
-#define OW_MATCH_MATCH_OPTIONS_H
+#pragma once
 
 #include <oneway/match.h>
 
@@ -9,5 +8,3 @@
  */
 int ow_match_options_take(const struct ow_match_options *options, struct ow_match_options *ret_options,
                           struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_MATCH_PASS_H
-#define OW_MATCH_MATCH_PASS_H
+#pragma once
 
 #include "estimate/floor.h"
 #include "estimate/skew.h"
@@ -128,5 +127,3 @@ struct ow_time_base ow_match_pass_time_base(const struct ow_match_pass *pass, en
 
 /* Runs the pass by pass->plan. The sources are open. */
 int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err);
-
-#endif

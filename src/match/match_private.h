@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_MATCH_PRIVATE_H
-#define OW_MATCH_MATCH_PRIVATE_H
+#pragma once
 
 #include "match/match.h"
 
@@ -32,5 +31,3 @@ int ow_match_find_holes(struct ow_match *match, struct ow_error *err);
 int ow_match_settle_direction(struct ow_match *match, struct ow_error *err);
 /* match_report.c */
 int ow_match_fill_report(struct ow_match *match);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_MERGE_H
-#define OW_MATCH_MERGE_H
+#pragma once
 
 #include "match/match_pass.h"
 
@@ -11,5 +10,3 @@
  */
 int ow_merge_run(struct ow_match_pass *pass, struct ow_matcher *matcher, struct ow_record_batches *const feed[OW_SIDES],
                  struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_PLAN_H
-#define OW_MATCH_PLAN_H
+#pragma once
 
 #include "match/match_pass.h"
 #include "match/survey.h"
@@ -41,5 +40,3 @@ int ow_plan_refuse(const struct ow_match_planner *planner, struct ow_record_read
 
 /* The identity of the plan with this many bytes of each packet, when some are truncated further than was known. */
 void ow_plan_limit(struct ow_match_planner *planner, struct ow_plan *plan, uint32_t limit);
-
-#endif

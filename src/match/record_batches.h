@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_RECORD_BATCHES_H
-#define OW_MATCH_RECORD_BATCHES_H
+#pragma once
 
 #include "match/record_reader.h"
 
@@ -53,5 +52,3 @@ void ow_record_batches_stop(struct ow_record_batches *feed);
 struct ow_readahead *ow_readahead_start(struct ow_record_batches *const feed[OW_SIDES], unsigned threads);
 /* Does nothing for NULL. */
 void ow_readahead_leave(struct ow_readahead *crew);
-
-#endif

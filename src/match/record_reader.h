@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_RECORD_READER_H
-#define OW_MATCH_RECORD_READER_H
+#pragma once
 
 #include "capture/file/reader.h"
 #include "packet/flow.h"
@@ -76,5 +75,3 @@ int ow_record_reader_read(struct ow_record_reader *tap, struct ow_record record[
                           struct ow_error *err);
 /* The number of frames without a record. */
 uint64_t ow_record_reader_skipped(const struct ow_record_reader_facts *facts);
-
-#endif

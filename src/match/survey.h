@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_SURVEY_H
-#define OW_MATCH_SURVEY_H
+#pragma once
 
 #include "capture/file/reader.h"
 #include "packet/identity.h"
@@ -46,5 +45,3 @@ void ow_survey_done(struct ow_survey *survey);
  */
 int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
                    enum ow_selection which, int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_MATCH_TCP_SEGMENTS_H
-#define OW_MATCH_TCP_SEGMENTS_H
+#pragma once
 
 #include "match/record_reader.h"
 #include "reconcile/matcher.h"
@@ -58,5 +57,3 @@ uint32_t ow_tcp_segments_packets(const struct ow_tcp_segments *pieces, enum ow_s
  */
 uint32_t ow_tcp_segments_single(const struct ow_tcp_segments *pieces, enum ow_side side, enum ow_direction direction,
                                 const struct ow_record *record);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_DECODE_CURSOR_H
-#define OW_PACKET_DECODE_CURSOR_H
+#pragma once
 
 #include "base/bytes.h"
 #include "packet/packet.h"
@@ -128,5 +127,3 @@ static inline bool ow_is_extension(unsigned version, uint8_t proto)
  */
 bool ow_extensions_walk(const uint8_t *ip, const uint8_t *end, uint32_t offset, uint8_t proto,
                         struct ow_extensions *ret_ext);
-
-#endif

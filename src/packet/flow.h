@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_FLOW_H
-#define OW_PACKET_FLOW_H
+#pragma once
 
 #include "packet/identity.h"
 #include <stddef.h>
@@ -52,5 +51,3 @@ const struct ow_flow_key *ow_flow_table_key(const struct ow_flow_table *table, u
 uint32_t ow_flow_table_count(const struct ow_flow_table *table);
 /* Whether there were more flows than numbers. */
 bool ow_flow_table_is_coarse(const struct ow_flow_table *table);
-
-#endif

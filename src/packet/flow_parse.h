@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_FLOW_PARSE_H
-#define OW_PACKET_FLOW_PARSE_H
+#pragma once
 
 #include "packet/flow_select.h"
 
@@ -20,5 +19,3 @@ int ow_flow_parse_port(const char *text, uint16_t *ret_port, struct ow_error *er
  */
 int ow_flow_key_parse(const char *text, const struct ow_flow_select *select, struct ow_flow_key *ret_key,
                       struct ow_error *err);
-
-#endif

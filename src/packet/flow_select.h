@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_FLOW_SELECT_H
-#define OW_PACKET_FLOW_SELECT_H
+#pragma once
 
 #include <oneway/error.h>
 #include <oneway/match.h>
@@ -47,5 +46,3 @@ void ow_flow_select_key_text(const struct ow_flow_select *select, const struct o
 
 /* The hash of a flow key. */
 uint64_t ow_flow_hash(uint64_t seed, const struct ow_flow_key *key);
-
-#endif

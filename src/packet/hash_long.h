@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_HASH_LONG_H
-#define OW_PACKET_HASH_LONG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
 
 /* XXH3_64bits_withSecret, for longer inputs. */
 uint64_t ow_hash_long(const void *bytes, size_t size, const void *secret, size_t secret_size);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_IDBATCH_H
-#define OW_PACKET_IDBATCH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ int ow_idbatch_init(struct ow_idbatch *idbatch, size_t bytes, const uint8_t *mas
  */
 void ow_idbatch(const struct ow_idbatch *idbatch, const uint8_t *headers, size_t stride, size_t count, uint64_t *ids,
                 size_t step);
-
-#endif

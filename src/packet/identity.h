@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_IDENTITY_H
-#define OW_PACKET_IDENTITY_H
+#pragma once
 
 #include "packet/packet.h"
 #include <stddef.h>
@@ -110,5 +109,3 @@ int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_fra
 /* Bytes of the packet that can enter the id: the captured bytes if truncated, without those that may be added or
  * removed on the way; else UINT32_MAX. Used to choose hash_limit. */
 uint32_t ow_identity_available(const struct ow_packet *packet, enum ow_tcp_rule tcp);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_PACKET_H
-#define OW_PACKET_PACKET_H
+#pragma once
 
 #include "capture/frame.h"
 #include <oneway/match.h>
@@ -35,5 +34,3 @@ enum ow_decode {
 
 /* Never fails: for any bytes it returns one of the above. ret_packet is valid for OW_DECODE_IP only. */
 enum ow_decode ow_packet_decode(const struct ow_frame *frame, bool inner, struct ow_packet *ret_packet);
-
-#endif

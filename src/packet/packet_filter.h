@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_PACKET_FILTER_H
-#define OW_PACKET_PACKET_FILTER_H
+#pragma once
 
 #include "capture/frame.h"
 #include <oneway/error.h>
@@ -35,5 +34,3 @@ bool ow_packet_filter_needs_payload(const struct ow_packet_filter *filter);
 
 /* If a frame has another link type than the filter was compiled for, only filters of IP packets can accept it. */
 bool ow_packet_filter_takes(const struct ow_packet_filter *filter, const struct ow_frame *frame);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_RECORD_H
-#define OW_PACKET_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct ow_record {
 	bool untimed; /* the capture has no time for it (0): time_ns only keeps its position */
 	bool again;   /* a copy that the capture made, by the rule of its reader; it was not sent twice */
 };
-
-#endif

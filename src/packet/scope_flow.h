@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_SCOPE_FLOW_H
-#define OW_PACKET_SCOPE_FLOW_H
+#pragma once
 
 #include "packet/flow.h"
 
@@ -34,5 +33,3 @@ void ow_scope_hash_seed(struct ow_scope_hash *hash, uint64_t seed);
 uint64_t ow_scope_hash_flow(const struct ow_scope_hash *hash, const struct ow_flow_key *key);
 /* Fills all but packets and ttl, which are 0. Keys that are not IP have networks of all 16 bytes. */
 void ow_scope_flow_of(const struct ow_scope_hash *hash, const struct ow_flow_key *key, struct ow_scope_flow *ret_flow);
-
-#endif

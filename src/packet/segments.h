@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PACKET_SEGMENTS_H
-#define OW_PACKET_SEGMENTS_H
+#pragma once
 
 #include "capture/iface/iface.h"
 #include "packet/flow.h"
@@ -28,5 +27,3 @@ struct ow_segments {
  */
 int ow_segments_of_frame(const struct ow_identity *identity, const struct ow_iface_frame *frame,
                          struct ow_segments *ret_segments);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_BASELINE_H
-#define OW_PAPERS_BASELINE_H
+#pragma once
 
 #include "estimate/estimate.h"
 
@@ -49,5 +48,3 @@ int ow_baseline_sampled(const struct ow_fates *fates, size_t memory, uint64_t se
  */
 int ow_baseline_probes(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
                        struct ow_baseline_cost *ret_cost);
-
-#endif

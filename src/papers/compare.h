@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_COMPARE_H
-#define OW_PAPERS_COMPARE_H
+#pragma once
 
 #include "papers/trial.h"
 
@@ -42,5 +41,3 @@ typedef int ow_compare_point(void *arg, const struct ow_sweep_point *point);
 
 /* Runs all methods, from a sixteenth of the memory to sixteen times as much, and reports one point at a time. */
 int ow_compare_sweep(struct ow_compare *compare, ow_compare_point *tell, void *arg);
-
-#endif

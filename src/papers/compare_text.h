@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_COMPARE_TEXT_H
-#define OW_PAPERS_COMPARE_TEXT_H
+#pragma once
 
 #include "papers/comparison.h"
 #include <stdio.h>
@@ -9,5 +8,3 @@
 void ow_report_compare_text(FILE *out, const struct ow_method_comparison *comparison, int width, bool colour);
 /* Prints one JSON object, as in the design document. */
 void ow_report_compare_json(FILE *out, const struct ow_method_comparison *comparison);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_COMPARISON_H
-#define OW_PAPERS_COMPARISON_H
+#pragma once
 
 #include "estimate/estimate.h"
 #include <oneway/match.h>
@@ -35,5 +34,3 @@ struct ow_method_comparison {
 double ow_compare_error(const struct ow_value *value, double truth);
 /* Whether the interval of confidence contains the truth (exact values: within 0.1 %, the error of quantiles). */
 bool ow_compare_covers(const struct ow_value *value, double truth);
-
-#endif

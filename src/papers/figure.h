@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_FIGURE_H
-#define OW_PAPERS_FIGURE_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -84,5 +83,3 @@ size_t ow_figure_points(const struct ow_figure_run *run);
 int ow_figure_write_csv(const struct ow_figure_run *run, const char *path, struct ow_error *err);
 /* Plots with gnuplot, as .svg or .png; -ENOENT if gnuplot is not installed. On failure there is no file at path. */
 int ow_figure_write_plot(const struct ow_figure_run *run, const char *path, struct ow_error *err);
-
-#endif

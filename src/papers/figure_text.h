@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_FIGURE_TEXT_H
-#define OW_PAPERS_FIGURE_TEXT_H
+#pragma once
 
 #include "base/json_writer.h"
 #include "papers/figure.h"
@@ -22,5 +21,3 @@ void ow_report_figure_text(FILE *out, const struct ow_figure_outcome *outcome, i
 void ow_report_figure_json(struct ow_json *json, const struct ow_figure_outcome *outcome);
 void ow_report_figures_begin(FILE *out, struct ow_json *json, uint64_t seed, bool quick);
 void ow_report_figures_end(struct ow_json *json);
-
-#endif

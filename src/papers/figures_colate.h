@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_FIGURES_COLATE_H
-#define OW_PAPERS_FIGURES_COLATE_H
+#pragma once
 
 #include "base/id_map.h"
 #include "flows/flows.h"
@@ -162,5 +161,3 @@ struct ow_colate_text {
 	size_t length;
 };
 __attribute__((format(printf, 2, 3))) void ow_colate_say(struct ow_colate_text *text, const char *format, ...);
-
-#endif

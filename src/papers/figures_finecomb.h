@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_FIGURES_FINECOMB_H
-#define OW_PAPERS_FIGURES_FINECOMB_H
+#pragma once
 
 #include "sim/models.h"
 #include "papers/spread.h"
@@ -54,5 +53,3 @@ typedef int (*ow_comb_put)(struct ow_figure_run *run, const struct ow_comb_setti
                            const struct ow_comb_point *point, void *arg);
 int ow_comb_sweep(struct ow_figure_run *run, const struct ow_sim_model *model, const struct ow_comb_setting *setting,
                   double from, double to, ow_comb_put put, void *arg, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_FIGURES_RDA_H
-#define OW_PAPERS_FIGURES_RDA_H
+#pragma once
 
 #include "papers/figure.h"
 
@@ -25,5 +24,3 @@ int ow_figure_rda_table_1(struct ow_figure_run *run, struct ow_error *err);
 /* Packets of the paper's traces (its Table I). The synopses hash ids, so no other property of the traces matters. */
 #define OW_RDA_DC_PACKETS   2041744
 #define OW_RDA_UNIV_PACKETS 1694553
-
-#endif

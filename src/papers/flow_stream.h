@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_FLOW_STREAM_H
-#define OW_PAPERS_FLOW_STREAM_H
+#pragma once
 
 #include "sim/flow_traffic.h"
 #include "synopsis/colate.h"
@@ -69,5 +68,3 @@ void ow_flow_truth_settle(struct ow_flow_truth *truth);
 int ow_flow_stream_make(const struct ow_flow_traffic *traffic, const struct ow_flow_path *path,
                         struct ow_flow_stream *ret_stream, struct ow_error *err);
 void ow_flow_stream_done(struct ow_flow_stream *stream);
-
-#endif

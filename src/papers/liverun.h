@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_LIVERUN_H
-#define OW_PAPERS_LIVERUN_H
+#pragma once
 
 #include "result/interval_result.h"
 #include "exchange/exchange.h"
@@ -38,5 +37,3 @@ struct ow_liverun {
 /* -EDOM, with an error message, if a result is missing or packets are not accounted for. */
 int ow_liverun(const struct ow_liverun_options *options, struct ow_liverun *ret_run, struct ow_error *err);
 void ow_liverun_done(struct ow_liverun *run);
-
-#endif

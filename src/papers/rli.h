@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_RLI_H
-#define OW_PAPERS_RLI_H
+#pragma once
 
 #include "papers/flow_stream.h"
 
@@ -29,5 +28,3 @@ struct ow_rli {
 int ow_rli_run(const struct ow_flow_traffic *traffic, const struct ow_flow_path *path,
                const struct ow_rli_params *params, struct ow_rli *ret_rli, struct ow_error *err);
 void ow_rli_done(struct ow_rli *rli);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_SAMPLER_H
-#define OW_PAPERS_SAMPLER_H
+#pragma once
 
 #include "sim/models.h"
 
@@ -21,5 +20,3 @@ struct ow_sampler {
 /* The model must not be a queue. */
 void ow_sampler_init(struct ow_sampler *sampler, const struct ow_sim_model *model);
 int64_t ow_sampler_next(const struct ow_sampler *sampler, struct ow_random *random);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_SPREAD_H
-#define OW_PAPERS_SPREAD_H
+#pragma once
 
 #include "papers/figure.h"
 #include <math.h>
@@ -45,5 +44,3 @@ static inline int ow_spread_point(struct ow_figure_run *run, const char *series,
 	double mean = ow_spread_mean(s), error = ow_spread_error(s);
 	return s->count > 0 ? ow_figure_point(run, series, x, mean, fmax(0, mean - error), mean + error) : 0;
 }
-
-#endif

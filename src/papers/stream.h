@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_STREAM_H
-#define OW_PAPERS_STREAM_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 #include <oneway/error.h>
@@ -60,5 +59,3 @@ struct ow_made_stream {
 /* -EINVAL for parameters out of range, -ENOMEM. A queue is refused as a delay, because there are no packet sizes. */
 int ow_stream_make(const struct ow_stream_params *params, struct ow_made_stream *ret_stream, struct ow_error *err);
 void ow_stream_done(struct ow_made_stream *stream);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_TLSPAIR_H
-#define OW_PAPERS_TLSPAIR_H
+#pragma once
 
 #include "exchange/session.h"
 
@@ -22,5 +21,3 @@ void ow_tlspair_done(struct ow_tlspair *pair);
  */
 int ow_tlspair_receive(struct ow_session *session, int64_t deadline_ns, const uint8_t **ret_frame, size_t *ret_size,
                        struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_TRACE_H
-#define OW_PAPERS_TRACE_H
+#pragma once
 
 #include "papers/sampler.h"
 #include "synopsis/synopsis.h"
@@ -45,5 +44,3 @@ struct ow_trace_watcher {
 /* The same seed imposes the same losses. */
 void ow_trace_pass(const struct ow_trace *trace, const struct ow_trace_faults *faults, uint64_t seed,
                    const struct ow_trace_watcher *watcher, struct ow_trace_truth *ret_truth);
-
-#endif

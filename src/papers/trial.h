@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PAPERS_TRIAL_H
-#define OW_PAPERS_TRIAL_H
+#pragma once
 
 #include "papers/baseline.h"
 #include "papers/comparison.h"
@@ -28,5 +27,3 @@ const char *ow_trial_name(size_t method);
  */
 void ow_trial_run(size_t method, const struct ow_sight *traffic, size_t memory, uint64_t seed, bool timed,
                   struct ow_compare_row *ret_row);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_BEAM_H
-#define OW_PLANE_BEAM_H
+#pragma once
 
 #include "plane/paths.h"
 
@@ -22,5 +21,3 @@ struct ow_beam_options {
 /* ret_order: count routers. -ENOMEM. */
 int ow_beam_search(const struct ow_paths *paths, uint32_t routers, const struct ow_beam_options *options,
                    uint32_t *ret_order);
-
-#endif

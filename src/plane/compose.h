@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_COMPOSE_H
-#define OW_PLANE_COMPOSE_H
+#pragma once
 
 #include "estimate/estimate.h"
 #include "plane/route.h"
@@ -29,5 +28,3 @@ struct ow_composed {
 typedef const struct ow_watch_sample *ow_compose_find(void *arg, const struct ow_way *way,
                                                       const struct ow_place *place);
 void ow_compose(const struct ow_route *route, ow_compose_find *find, void *arg, struct ow_composed *ret_composed);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_ERA_H
-#define OW_PLANE_ERA_H
+#pragma once
 
 #include "plane/watch.h"
 
@@ -26,5 +25,3 @@ struct ow_era_change {
 	double loss_before, loss_after, loss_z;
 };
 void ow_era_compare(const struct ow_era *before, const struct ow_era *after, struct ow_era_change *ret_change);
-
-#endif

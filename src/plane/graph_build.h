@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_GRAPH_BUILD_H
-#define OW_PLANE_GRAPH_BUILD_H
+#pragma once
 
 #include "plane/topology.h"
 
@@ -51,5 +50,3 @@ void ow_graph_names_done(struct ow_graph_names *names);
 int ow_graph_read_dot(struct ow_graph_build *build, const char *text, size_t size, struct ow_error *err);
 int ow_graph_read_gml(struct ow_graph_build *build, const char *text, size_t size, struct ow_error *err);
 int ow_graph_read_graphml(struct ow_graph_build *build, const char *text, size_t size, struct ow_error *err);
-
-#endif

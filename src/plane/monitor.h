@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_MONITOR_H
-#define OW_PLANE_MONITOR_H
+#pragma once
 
 #include "plane/compose.h"
 #include "plane/topology.h"
@@ -104,5 +103,3 @@ struct ow_monitor_count {
 	double threshold;
 };
 void ow_monitor_count(const struct ow_monitor *monitor, int64_t now_ns, struct ow_monitor_count *ret_count);
-
-#endif

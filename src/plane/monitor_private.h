@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_MONITOR_PRIVATE_H
-#define OW_PLANE_MONITOR_PRIVATE_H
+#pragma once
 
 #include "base/id_map.h"
 #include "plane/monitor.h"
@@ -45,5 +44,3 @@ int ow_monitor_place(struct ow_monitor *monitor, const char *name, struct place 
 struct place *ow_monitor_place_of(const struct path *path, uint32_t i);
 /* True if the place has a result that is valid for the interval that starts at now_ns. */
 bool ow_monitor_is_fresh(const struct ow_monitor *monitor, const struct place *place, int64_t now_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_PATHS_H
-#define OW_PLANE_PATHS_H
+#pragma once
 
 #include "plane/spf.h"
 
@@ -44,5 +43,3 @@ void ow_paths_measure(const struct ow_paths *paths, struct ow_paths_measure *ret
 void ow_paths_through(const struct ow_paths *paths, uint64_t *ret_count);
 /* By how much splitting at each router would lower the probe hop count; can be negative. */
 int ow_paths_savings(const struct ow_paths *paths, int64_t *ret_savings);
-
-#endif

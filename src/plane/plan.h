@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_PLAN_H
-#define OW_PLANE_PLAN_H
+#pragma once
 
 #include "plane/paths.h"
 
@@ -38,5 +37,3 @@ struct ow_made_plan {
 /* Steps 0 .. *ret_count - 1, to be freed by the caller. */
 int ow_plan(const struct ow_topology *topology, const struct ow_plan_options *options, struct ow_plan_step **ret_steps,
             uint32_t *ret_count, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_RANGES_H
-#define OW_PLANE_RANGES_H
+#pragma once
 
 #include "base/id_map.h"
 #include <stdbool.h>
@@ -21,5 +20,3 @@ void ow_ranges_done(struct ow_ranges *ranges);
 bool ow_ranges_has(const struct ow_ranges *ranges, const uint16_t *pool, struct ow_range range);
 /* 1 if the range is new, 0 if the set has it already, -ENOMEM. */
 int ow_ranges_add(struct ow_ranges *ranges, const uint16_t *pool, struct ow_range range);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_ROUTE_H
-#define OW_PLANE_ROUTE_H
+#pragma once
 
 #include "plane/topology.h"
 
@@ -42,5 +41,3 @@ void ow_route_done(struct ow_route *route);
 #define OW_PLACE_TEXT 1024
 bool ow_place_text(const struct ow_topology *topology, const struct ow_way *way, const struct ow_place *place,
                    char text[OW_PLACE_TEXT]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_SETS_H
-#define OW_PLANE_SETS_H
+#pragma once
 
 #include "plane/paths.h"
 
@@ -20,5 +19,3 @@ int ow_mset_find(const struct ow_topology *topology, uint32_t owner, const bool 
 
 /* A segment as text: "F E D", or with arrows "F>E>D". Cut with "..." if it does not fit. */
 void ow_segment_text(const struct ow_topology *topology, const uint16_t *node, uint32_t nodes, char *text, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_SPF_H
-#define OW_PLANE_SPF_H
+#pragma once
 
 #include "plane/topology.h"
 
@@ -20,5 +19,3 @@ struct ow_spf {
 /* -ENOMEM. */
 int ow_spf_run(const struct ow_topology *topology, uint32_t source, struct ow_spf *ret_spf);
 void ow_spf_done(struct ow_spf *spf);
-
-#endif

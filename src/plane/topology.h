@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_TOPOLOGY_H
-#define OW_PLANE_TOPOLOGY_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ int ow_topology_read(const char *path, int64_t default_cost, struct ow_topology 
  */
 int ow_topology_routers(const struct ow_topology *topology, const char *list, uint32_t **ret_nodes, uint32_t *ret_count,
                         struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_PLANE_WATCH_H
-#define OW_PLANE_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ void ow_watch_add(struct ow_plane_watch *watch, const struct ow_watch_sample *sa
 bool ow_watch_usual(const struct ow_plane_watch *watch, double *ret_mean_ns, double *ret_spread_ns);
 /* The usual loss ratio; false while learning. */
 bool ow_watch_usual_loss(const struct ow_plane_watch *watch, double *ret_ratio);
-
-#endif

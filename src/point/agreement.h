@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_AGREEMENT_H
-#define OW_POINT_AGREEMENT_H
+#pragma once
 
 #include "config/config.h"
 #include "exchange/message.h"
@@ -57,5 +56,3 @@ int64_t ow_agree_apart_max(int64_t length_ns, int64_t wait_ns);
  * the peer's clock is ahead by this much or, by up to age_ns, more.
  */
 bool ow_agree_clocks(int64_t apart_ns, int64_t age_ns, int64_t apart_max_ns);
-
-#endif

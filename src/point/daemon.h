@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_H
-#define OW_POINT_DAEMON_H
+#pragma once
 
 #include "config/config.h"
 
@@ -96,5 +95,3 @@ struct ow_daemon_status {
 	int64_t certificate_expiry_s; /* since 1970; INT64_MAX = no certificate */
 };
 void ow_daemon_status(const struct ow_daemon *daemon, struct ow_daemon_status *ret_status);
-
-#endif

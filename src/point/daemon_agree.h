@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_AGREE_H
-#define OW_POINT_DAEMON_AGREE_H
+#pragma once
 
 #include "point/daemon_lane.h"
 
@@ -12,5 +11,3 @@ void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const stru
 /* Starts the proposed lanes, all at the same time, so that they get equal parts of the memory. */
 void ow_daemon_lanes_accept(struct ow_daemon_peer *peer);
 void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const char *why);
-
-#endif

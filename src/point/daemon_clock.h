@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_CLOCK_H
-#define OW_POINT_DAEMON_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ struct ow_daemon;
 void ow_daemon_clock_stepped(struct ow_daemon *daemon, int64_t step_ns);
 /* Updates the state of the clock, and continues what a step has started. */
 void ow_daemon_clock_tick(struct ow_daemon *daemon);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_CONNECTIONS_H
-#define OW_POINT_DAEMON_CONNECTIONS_H
+#pragma once
 
 #include "point/daemon_link.h"
 
@@ -11,5 +10,3 @@ void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why);
 /* Connects if it is time to, sends PING to silent peers, sends queued data, drops broken links. */
 void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns);
 void ow_daemon_links_free(struct ow_daemon *daemon);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_EVENTS_H
-#define OW_POINT_DAEMON_EVENTS_H
+#pragma once
 
 #include "point/daemon.h"
 
@@ -22,5 +21,3 @@ void ow_daemon_flow_event(struct ow_daemon *daemon, const struct ow_flow_event *
 void ow_daemon_total(struct ow_daemon *daemon, const struct ow_interval_result *total);
 /* Called after the last of several results. */
 void ow_daemon_flush(struct ow_daemon *daemon);
-
-#endif

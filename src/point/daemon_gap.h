@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_GAP_H
-#define OW_POINT_DAEMON_GAP_H
+#pragma once
 
 #include "exchange/message.h"
 #include "result/interval_result.h"
@@ -45,5 +44,3 @@ void ow_daemon_gaps_tick(struct ow_daemon *daemon);
 void ow_daemon_gaps_asked(struct ow_daemon_peer *peer, const struct ow_message_open *open);
 /* The peer or its segments were removed. */
 void ow_daemon_gaps_forget(struct ow_daemon_peer *peer);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_IDENTITY_H
-#define OW_POINT_DAEMON_IDENTITY_H
+#pragma once
 
 #include "point/daemon_lane.h"
 
@@ -15,5 +14,3 @@ void ow_daemon_identity_tick(struct ow_daemon *daemon);
 void ow_daemon_identity_asked(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_survey *survey);
 void ow_daemon_identity_told(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_sample *sample);
 void ow_daemon_identities_free(struct ow_daemon *daemon);
-
-#endif

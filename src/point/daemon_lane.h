@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_LANE_H
-#define OW_POINT_DAEMON_LANE_H
+#pragma once
 
 #include "exchange/exchange.h"
 #include "point/daemon_peer.h"
@@ -93,5 +92,3 @@ bool ow_daemon_lanes_ending(const struct ow_daemon_peer *peer);
 /* "x/all to paris" */
 #define OW_LANE_TEXT (3 * OW_RESULT_NAME + 16)
 void ow_daemon_lane_text(const struct ow_daemon_lane *lane, char text[OW_LANE_TEXT]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_LIMIT_H
-#define OW_POINT_DAEMON_LIMIT_H
+#pragma once
 
 #include "config/config.h"
 #include "exchange/message.h"
@@ -20,5 +19,3 @@ void ow_daemon_peer_spend(struct ow_daemon_peer *peer, int64_t begin_ns);
 double ow_daemon_results_per_s(int64_t length_ns);
 /* Whether a segment may have this many gaps, with this many results per second. */
 bool ow_daemon_limit_gaps(unsigned gaps, double results);
-
-#endif

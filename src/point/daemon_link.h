@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_LINK_H
-#define OW_POINT_DAEMON_LINK_H
+#pragma once
 
 #include "config/config.h"
 #include "exchange/message.h"
@@ -61,5 +60,3 @@ void ow_daemon_link_send_frame(struct ow_daemon_link *link, const uint8_t *frame
 void ow_daemon_link_bye(struct ow_daemon_link *link, const char *why);
 /* The link is dropped as soon as it is not in use. */
 void ow_daemon_link_break(struct ow_daemon_link *link, const char *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_MEMORY_H
-#define OW_POINT_DAEMON_MEMORY_H
+#pragma once
 
 #include "config/memory_budget.h"
 
@@ -16,5 +15,3 @@ unsigned ow_daemon_lanes_missing(const struct ow_daemon *daemon);
  */
 int ow_daemon_memory_share(const struct ow_daemon_lane *lane, const struct ow_retention *retention, uint64_t *ret_bytes,
                            size_t *ret_stamps, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_PEER_H
-#define OW_POINT_DAEMON_PEER_H
+#pragma once
 
 #include "config/config.h"
 #include "point/daemon_link.h"
@@ -43,5 +42,3 @@ void ow_daemon_peer_hang_up(struct ow_daemon_peer *peer);
 /* Sends HELLO. */
 void ow_daemon_peer_greet(struct ow_daemon_link *link);
 void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, size_t size);
-
-#endif

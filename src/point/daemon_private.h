@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_PRIVATE_H
-#define OW_POINT_DAEMON_PRIVATE_H
+#pragma once
 
 #include "base/random.h"
 #include "point/daemon.h"
@@ -83,5 +82,3 @@ struct ow_daemon {
 	int64_t expiry_ns;   /* steady time of the next warning about the certificate; 0 = at once */
 	bool has_results;    /* since the last flush */
 };
-
-#endif

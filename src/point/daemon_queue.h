@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_QUEUE_H
-#define OW_POINT_DAEMON_QUEUE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -8,5 +7,3 @@ struct ow_daemon;
 
 /* Breaks the connection of the peer that reads least, if too much data waits. */
 void ow_daemon_queues_bound(struct ow_daemon *daemon, int64_t steady_ns);
-
-#endif

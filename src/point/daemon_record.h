@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_RECORD_H
-#define OW_POINT_DAEMON_RECORD_H
+#pragma once
 
 #include "point/daemon_lane.h"
 
@@ -29,5 +28,3 @@ void ow_daemon_lane_stop(struct ow_daemon_lane *lane, const char *why);
 void ow_daemon_lanes_stop(struct ow_daemon *daemon, bool at_once);
 /* Whether all lanes have given their last result. */
 bool ow_daemon_lanes_done(const struct ow_daemon *daemon);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_TRUST_H
-#define OW_POINT_DAEMON_TRUST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ void ow_daemon_links_check(struct ow_daemon *daemon);
  * certificate is about to expire.
  */
 void ow_daemon_trust_tick(struct ow_daemon *daemon, int64_t steady_ns);
-
-#endif

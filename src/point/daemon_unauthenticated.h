@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_DAEMON_UNAUTHENTICATED_H
-#define OW_POINT_DAEMON_UNAUTHENTICATED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void ow_unauthenticated_remove(struct ow_daemon_link *link);
 void ow_unauthenticated_spend(struct ow_daemon *daemon, int64_t steady_ns, int64_t spent_ns);
 /* A connection is refused: counts it by the way it ended. */
 void ow_unauthenticated_refuse(struct ow_daemon *daemon, int code);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_EPOCH_WRITER_H
-#define OW_POINT_EPOCH_WRITER_H
+#pragma once
 
 #include "config/config.h"
 #include "flows/epoch.h"
@@ -22,5 +21,3 @@ bool ow_epoch_writer_news(struct ow_epoch_writer *writer, struct ow_error *ret_l
 /* Writes the waiting epochs, once, and ends the thread. There may be news afterwards. */
 void ow_epoch_writer_stop(struct ow_epoch_writer *writer);
 void ow_epoch_writer_free(struct ow_epoch_writer *writer);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_EXPORTER_H
-#define OW_POINT_EXPORTER_H
+#pragma once
 
 #include "point/daemon.h"
 
@@ -23,5 +22,3 @@ void ow_exporter_peer(struct ow_exporter *exporter, const char *peer, bool conne
 void ow_exporter_refused(struct ow_exporter *exporter, enum ow_refused what, const char *peer);
 void ow_exporter_certificate(struct ow_exporter *exporter, int64_t expiry_s);
 void ow_exporter_store(struct ow_exporter *exporter, uint64_t lost, uint64_t waiting);
-
-#endif

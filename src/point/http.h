@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_HTTP_H
-#define OW_POINT_HTTP_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ int ow_http_start(struct ow_http *http, struct ow_error *err);
 void ow_http_free(struct ow_http *http);
 /* The address, "127.0.0.1:9620": the port may have been 0. */
 const char *ow_http_address(const struct ow_http *http);
-
-#endif

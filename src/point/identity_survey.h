@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_IDENTITY_SURVEY_H
-#define OW_POINT_IDENTITY_SURVEY_H
+#pragma once
 
 #include "reconcile/identity_choice.h"
 #include "record/lane_log.h"
@@ -71,5 +70,3 @@ uint32_t ow_identity_allowed(const bool *inner);
 enum ow_variant ow_identity_variant(enum ow_level level, bool inner, bool any_ip_id);
 /* A shift with which about half of OW_SURVEY_IDS_MAX of so many packets are sampled. */
 unsigned ow_identity_survey_shift(double packets);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_JOURNAL_H
-#define OW_POINT_JOURNAL_H
+#pragma once
 
 #include "point/daemon.h"
 
@@ -30,5 +29,3 @@ bool ow_journal_is_stream(int fd);
 #define OW_JOURNAL_WINDOW_NS  INT64_C(60000000000)
 #define OW_JOURNAL_LONGEST_NS INT64_C(3600000000000)
 #define OW_JOURNAL_KINDS      64 /* kinds of lines that are remembered at a time */
-
-#endif

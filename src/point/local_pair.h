@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_LOCAL_PAIR_H
-#define OW_POINT_LOCAL_PAIR_H
+#pragma once
 
 #include "record/recorder.h"
 #include "result/interval_results.h"
@@ -81,5 +80,3 @@ uint64_t ow_local_pair_untimed(const struct ow_local_pair *pair, unsigned source
 void ow_local_pair_counts(const struct ow_local_pair *pair, unsigned source, struct ow_recorder_counts *ret_counts);
 /* Whether neither interface is there now; err has the reason. */
 bool ow_local_pair_is_blind(const struct ow_local_pair *pair, struct ow_error *err);
-
-#endif

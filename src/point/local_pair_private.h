@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_LOCAL_PAIR_PRIVATE_H
-#define OW_POINT_LOCAL_PAIR_PRIVATE_H
+#pragma once
 
 #include "base/time.h"
 #include "point/identity_survey.h"
@@ -131,5 +130,3 @@ void ow_local_pair_unsurvey(struct ow_local_pair *pair);
 
 /* Starts again after a clock step; then the run may be over. */
 int ow_local_pair_look_at_clock(struct ow_local_pair *pair, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_PAGE_MATCH_H
-#define OW_POINT_PAGE_MATCH_H
+#pragma once
 
 #include "reconcile/shared_flows.h"
 #include "estimate/clock_tracker.h"
@@ -44,5 +43,3 @@ int ow_page_match_pair(const struct ow_interval_packets *a, const struct ow_inte
                        const struct ow_page_match_past *past, struct ow_interval_results_input *ret_input,
                        struct ow_joined *ret_joined);
 void ow_joined_done(struct ow_joined *joined);
-
-#endif

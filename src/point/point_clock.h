@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_POINT_CLOCK_H
-#define OW_POINT_POINT_CLOCK_H
+#pragma once
 
 #include "base/steps.h"
 #include "doctor/chrony.h"
@@ -29,5 +28,3 @@ int64_t ow_point_clock_now_ns(const struct ow_point_clock *clock);
 int64_t ow_point_clock_look(struct ow_point_clock *clock);
 /* The files have ended, with packets up to this time: their clock continues. */
 void ow_point_clock_end(struct ow_point_clock *clock, int64_t latest_ns);
-
-#endif

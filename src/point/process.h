@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_PROCESS_H
-#define OW_POINT_PROCESS_H
+#pragma once
 
 #include "report/metrics.h"
 
@@ -11,5 +10,3 @@ struct ow_process;
 int ow_process_create(struct ow_process **ret_process);
 void ow_process_free(struct ow_process *process);
 void ow_process_look(struct ow_process *process, struct ow_metrics_process *ret_facts);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_RUN_H
-#define OW_POINT_RUN_H
+#pragma once
 
 #include "config/config.h"
 #include "report/style.h"
@@ -17,5 +16,3 @@ struct ow_point_run {
  * read again: *config is then another one.
  */
 int ow_point_run(const struct ow_point_run *how, struct ow_config **config, struct ow_error *err);
-
-#endif

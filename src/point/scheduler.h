@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_SCHEDULER_H
-#define OW_POINT_SCHEDULER_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ void ow_scheduler_remove(struct ow_scheduler *scheduler, struct ow_watch *watch)
 
 /* Sleeps until something is ready (at_once: does not sleep). *ret_ready: to be called; NULL = nothing. */
 int ow_scheduler_wait(struct ow_scheduler *scheduler, bool at_once, struct ow_watch **ret_ready, struct ow_error *err);
-
-#endif

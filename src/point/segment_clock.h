@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_SEGMENT_CLOCK_H
-#define OW_POINT_SEGMENT_CLOCK_H
+#pragma once
 
 #include "estimate/clock_tracker.h"
 #include "result/result_clock.h"
@@ -54,5 +53,3 @@ bool ow_segment_clock_usable(const struct ow_segment_clock *clock, int64_t at_ns
 /* The latest event in words: "B's clock stepped by +2 ms". */
 #define OW_CLOCK_EVENT_TEXT 80
 void ow_segment_clock_event(const struct ow_segment_clock *clock, char ret_text[OW_CLOCK_EVENT_TEXT]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_SERVICE_H
-#define OW_POINT_SERVICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ void ow_service_stopping(struct ow_service *service);
 void ow_service_status(struct ow_service *service, const char *status);
 /* Notifies the watchdog, if it is time to. */
 void ow_service_beat(struct ow_service *service, int64_t now_ns);
-
-#endif

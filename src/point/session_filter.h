@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_SESSION_FILTER_H
-#define OW_POINT_SESSION_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@
  * errno, also if it does not fit.
  */
 int ow_session_filter(int fd, bool accepted, char *text, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_ALIGN_H
-#define OW_RECONCILE_ALIGN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ void ow_align_carry_free(struct ow_align_carry *carry);
 double ow_align_jump(const struct ow_aligner *aligner);
 /* The usual change of the delay in the last result; below 0 if it has too few pairs. */
 double ow_align_sigma(const struct ow_aligner *aligner);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_ALIGN_PRIVATE_H
-#define OW_RECONCILE_ALIGN_PRIVATE_H
+#pragma once
 
 #include "reconcile/align.h"
 
@@ -134,5 +133,3 @@ double ow_align_least_of_row(const struct ow_align_run *run, const struct ow_ali
 void ow_align_judge(struct ow_aligner *aligner, const struct ow_align_view *forth, struct ow_align_arrival *arrival);
 /* The same if not all packets were compared: every delay within the waiting time is plausible. */
 void ow_align_judge_crowd(const struct ow_aligner *aligner, struct ow_align_arrival *arrival);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_BYTE_RANGE_INDEX_H
-#define OW_RECONCILE_BYTE_RANGE_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ bool ow_byte_range_index_crowded(struct ow_waiting *waiting, uint32_t root, stru
 /* The earliest and the latest time of those that have some of these bytes. False: there are too many to check all. */
 bool ow_byte_range_index_span(struct ow_waiting *waiting, uint32_t root, struct ow_byte_range range,
                               struct ow_time_span *ret_span);
-
-#endif

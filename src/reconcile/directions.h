@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_DIRECTIONS_H
-#define OW_RECONCILE_DIRECTIONS_H
+#pragma once
 
 #include "packet/flow.h"
 #include <oneway/match.h>
@@ -123,5 +122,3 @@ int ow_directions_weigh(struct ow_directions *directions, const struct ow_flow_t
  */
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
                              enum ow_direction_rule rule, enum ow_direction way);
-
-#endif

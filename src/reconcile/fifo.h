@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_FIFO_H
-#define OW_RECONCILE_FIFO_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ void ow_fifo_forget(struct ow_fifo *fifo, int64_t received_ns);
 /* The time when a packet that arrived then was sent: not before .. not after. INT64_MIN, INT64_MAX: not known. */
 void ow_fifo_sent(const struct ow_fifo *fifo, int64_t received_ns, int64_t *ret_not_before_ns,
                   int64_t *ret_not_after_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_FINECOMB_RECOVER_H
-#define OW_RECONCILE_FINECOMB_RECOVER_H
+#pragma once
 
 #include "synopsis/finecomb.h"
 
@@ -40,5 +39,3 @@ void ow_recovery_done(struct ow_recovery *recovery);
  */
 bool ow_recover_subset(const uint64_t *digests, const int8_t *signs, unsigned entries, uint64_t digest, int64_t count,
                        uint64_t *ret_mask);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_FOLD_PEEL_H
-#define OW_RECONCILE_FOLD_PEEL_H
+#pragma once
 
 #include "synopsis/fold.h"
 
@@ -27,5 +26,3 @@ struct ow_fold_difference {
  */
 int ow_fold_peel(struct ow_synopsis *first, struct ow_synopsis *second, struct ow_fold_difference *diff);
 void ow_fold_difference_done(struct ow_fold_difference *diff);
-
-#endif

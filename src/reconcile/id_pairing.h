@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_ID_PAIRING_H
-#define OW_RECONCILE_ID_PAIRING_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 
@@ -10,5 +9,3 @@
 /* of_b[j]: the index in a of the packet b[j], or NONE. of_a is the reverse. Returns 0 or -ENOMEM. */
 int ow_pairing(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs, uint32_t *of_a,
                uint32_t *of_b);
-
-#endif

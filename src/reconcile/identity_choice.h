@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_IDENTITY_CHOICE_H
-#define OW_RECONCILE_IDENTITY_CHOICE_H
+#pragma once
 
 #include "packet/identity.h"
 #include "reconcile/sample_overlap.h"
@@ -56,5 +55,3 @@ void ow_variant_text(enum ow_variant variant, char text[OW_VARIANT_TEXT]);
  * v for variant v. common: of all that are allowed. frames: whole frames may be preferred to packets that match.
  */
 enum ow_variant ow_identity_choose(const struct ow_sample_overlap common[OW_VARIANTS], uint32_t allowed, bool frames);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_KEY_LIST_H
-#define OW_RECONCILE_KEY_LIST_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void ow_key_list_encode(unsigned key_bits, const uint64_t *keys, size_t count, u
 /* *ret_keys is to be freed; NULL if there are none. -EINVAL names what is wrong, -ENOMEM. */
 int ow_key_list_decode(unsigned key_bits, const uint8_t *bytes, size_t size, uint64_t **ret_keys, size_t *ret_count,
                        struct ow_error *err);
-
-#endif

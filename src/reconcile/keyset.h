@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_KEYSET_H
-#define OW_RECONCILE_KEYSET_H
+#pragma once
 
 #include "base/id_map.h"
 #include <stdbool.h>
@@ -29,5 +28,3 @@ static inline bool ow_keyset_has(const struct ow_keyset *set, uint64_t key)
 		return false;
 	return OW_ID_MAP_FIND(&set->by_key, key, i, set->key[i] == key) != OW_ID_MAP_NONE;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_LATE_PACKETS_H
-#define OW_RECONCILE_LATE_PACKETS_H
+#pragma once
 
 #include "reconcile/scope_verdict.h"
 
@@ -121,5 +120,3 @@ size_t ow_late_packets_waiting(const struct ow_late_packets *carry);
 
 /* Over all intervals so far. */
 void ow_late_packets_totals(const struct ow_late_packets *carry, struct ow_late_packets_account *ret_account);
-
-#endif

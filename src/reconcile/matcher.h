@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_MATCHER_H
-#define OW_RECONCILE_MATCHER_H
+#pragma once
 
 #include "packet/record.h"
 #include <oneway/match.h>
@@ -110,5 +109,3 @@ uint64_t ow_matcher_crowded(const struct ow_matcher *matcher, enum ow_direction 
 uint64_t ow_matcher_impossible(const struct ow_matcher *matcher, enum ow_direction direction);
 /* The largest number of records that waited at one time. */
 uint64_t ow_matcher_peak(const struct ow_matcher *matcher);
-
-#endif

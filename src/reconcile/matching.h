@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_MATCHING_H
-#define OW_RECONCILE_MATCHING_H
+#pragma once
 
 #include "base/hash.h"
 #include "reconcile/align.h"
@@ -181,5 +180,3 @@ void ow_matching_free_groups(struct ow_matcher *m);
 
 /* byte_ranges.c: a byte range. */
 int ow_matching_push_segment(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q);
-
-#endif

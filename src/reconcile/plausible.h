@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_PLAUSIBLE_H
-#define OW_RECONCILE_PLAUSIBLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ static inline void ow_plausible_add(struct ow_plausible *plausible, int64_t dela
 	if (++plausible->samples >= plausible->next_update)
 		ow_plausible_update(plausible);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_RDA_PEEL_H
-#define OW_RECONCILE_RDA_PEEL_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 
@@ -47,5 +46,3 @@ int ow_rda_erase(struct ow_synopsis *synopsis, const uint64_t *ids, size_t count
 
 /* A synopsis of the same contents. */
 int ow_rda_copy(const struct ow_synopsis *synopsis, struct ow_synopsis **ret_copy);
-
-#endif

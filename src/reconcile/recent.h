@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_RECENT_H
-#define OW_RECONCILE_RECENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ static inline void ow_recent_prefetch(const struct ow_recent *recent, uint64_t i
 {
 	__builtin_prefetch(recent->set[ow_recent_set(id)], 1);
 }
-
-#endif

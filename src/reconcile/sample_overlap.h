@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_SAMPLE_OVERLAP_H
-#define OW_RECONCILE_SAMPLE_OVERLAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ struct ow_sample_overlap {
 /* drifting: search for a drift of the clocks, and remove it. */
 int ow_sample_overlap_find(struct ow_identity_sample *a, struct ow_identity_sample *b, bool drifting,
                            struct ow_sample_overlap *ret_common);
-
-#endif

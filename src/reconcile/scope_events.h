@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_SCOPE_EVENTS_H
-#define OW_RECONCILE_SCOPE_EVENTS_H
+#pragma once
 
 #include "reconcile/scope_verdict.h"
 
@@ -19,5 +18,3 @@ struct ow_scope_events {
 
 void ow_scope_events_add(struct ow_scope_events *events, const struct ow_scope_event *event);
 size_t ow_scope_events_take(struct ow_scope_events *events, struct ow_scope_event *ret_events);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_SCOPE_KEYS_H
-#define OW_RECONCILE_SCOPE_KEYS_H
+#pragma once
 
 #include "packet/scope_flow.h"
 #include <oneway/error.h>
@@ -188,5 +187,3 @@ int ow_scope_receive(struct ow_scope_receiver *receiver, int64_t interval, const
                      size_t *ret_helds, struct ow_scope_answer *ret_answer, struct ow_error *err);
 /* Packets of this flow were in the synopsis and are not at A (NAMES says so). What costs much is answered as `fine`. */
 void ow_scope_received_only(struct ow_scope_receiver *receiver, const struct ow_scope_flow *flow, uint32_t packets);
-
-#endif

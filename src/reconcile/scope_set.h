@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_SCOPE_SET_H
-#define OW_RECONCILE_SCOPE_SET_H
+#pragma once
 
 #include "reconcile/scope_keys.h"
 
@@ -77,5 +76,3 @@ unsigned ow_scope_set_keys(const struct ow_scope_set *set, const struct ow_scope
 bool ow_scope_set_has(const struct ow_scope_set *set, const struct ow_scope_flow *flow, int64_t interval);
 
 void ow_scope_sort(uint64_t *keys, size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_SCOPE_TABLE_H
-#define OW_RECONCILE_SCOPE_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void ow_scope_table_done(struct ow_scope_table *table);
 void *ow_scope_table_find(const struct ow_scope_table *table, uint64_t key);
 /* Finds or adds. NULL: full, or out of memory. Entries move when one is added. */
 void *ow_scope_table_get(struct ow_scope_table *table, uint64_t key, int32_t tick);
-
-#endif

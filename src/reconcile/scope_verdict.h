@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_SCOPE_VERDICT_H
-#define OW_RECONCILE_SCOPE_VERDICT_H
+#pragma once
 
 #include "packet/scope_flow.h"
 #include "synopsis/synopsis.h"
@@ -105,5 +104,3 @@ size_t ow_scope_verdict_events(struct ow_scope_verdict *verdict, struct ow_scope
 size_t ow_scope_verdict_fine(struct ow_scope_verdict *verdict, uint64_t *pair_keys, size_t max);
 /* The share of packets that B did not get, of flows that pass it; as the verdicts use it. */
 double ow_scope_verdict_loss(const struct ow_scope_verdict *verdict);
-
-#endif

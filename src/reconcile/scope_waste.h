@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_SCOPE_WASTE_H
-#define OW_RECONCILE_SCOPE_WASTE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void ow_scope_waste_done(struct ow_scope_waste *waste);
 void ow_scope_waste_add(struct ow_scope_waste *waste, uint64_t pair_key, int64_t interval, float bytes);
 /* A new flow of the pair; ignored if it has no waste. */
 void ow_scope_waste_flow(struct ow_scope_waste *waste, uint64_t pair_key, int64_t interval);
-
-#endif

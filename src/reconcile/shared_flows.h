@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_SHARED_FLOWS_H
-#define OW_RECONCILE_SHARED_FLOWS_H
+#pragma once
 
 #include "reconcile/keyset.h"
 
@@ -19,5 +18,3 @@ void ow_shared_flows_turn(struct ow_shared_flows *flows, int64_t start_ns);
 int ow_shared_flows_add(struct ow_shared_flows *flows, uint64_t hash);
 bool ow_shared_flows_has(const struct ow_shared_flows *flows, uint64_t hash);
 void ow_shared_flows_done(struct ow_shared_flows *flows);
-
-#endif

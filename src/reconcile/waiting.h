@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECONCILE_WAITING_H
-#define OW_RECONCILE_WAITING_H
+#pragma once
 
 #include "packet/record.h"
 #include "reconcile/byte_range_index.h"
@@ -243,5 +242,3 @@ static inline void ow_waiting_dequeue(struct ow_waiting *w, uint32_t i)
 		w->entry[next].before = before;
 	queue->waits[side]--;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECORD_INTERVAL_CUTS_H
-#define OW_RECORD_INTERVAL_CUTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -43,5 +42,3 @@ static inline int64_t ow_cuts_interval(const struct ow_interval_cuts *cuts, int6
 	int64_t interval = (time_ns - cuts->t0_ns - cuts->before_ns) / cuts->length_ns;
 	return interval < cuts->change ? interval : cuts->change - 1;
 }
-
-#endif

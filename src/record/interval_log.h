@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECORD_INTERVAL_LOG_H
-#define OW_RECORD_INTERVAL_LOG_H
+#pragma once
 
 #include "record/recorder.h"
 #include "synopsis/copies.h"
@@ -87,5 +86,3 @@ const struct ow_copy *ow_interval_packets_copy(const struct ow_interval_packets 
 /* Packets for an interval that was already closed or too far ahead: a clock jumped, or the reader was delayed for long.
  * They also count as dropped. */
 uint64_t ow_interval_log_misplaced(const struct ow_interval_log *log);
-
-#endif

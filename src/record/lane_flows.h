@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECORD_LANE_FLOWS_H
-#define OW_RECORD_LANE_FLOWS_H
+#pragma once
 
 #include "base/id_map.h"
 #include "packet/scope_flow.h"
@@ -26,5 +25,3 @@ int ow_lane_flows_copy(const struct ow_lane_flows *flows, struct ow_lane_flows *
 /* Frees everything but the list of flows, which no longer grows. */
 void ow_lane_flows_close(struct ow_lane_flows *flows);
 void ow_lane_flows_done(struct ow_lane_flows *flows);
-
-#endif

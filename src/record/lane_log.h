@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECORD_LANE_LOG_H
-#define OW_RECORD_LANE_LOG_H
+#pragma once
 
 #include "record/interval_log.h"
 
@@ -49,5 +48,3 @@ void ow_lane_logs_enter(struct ow_lane_logs *logs, struct ow_chunk *chunks);
 bool ow_lane_logs_outage(struct ow_lane_logs *logs, unsigned source, bool *ret_new);
 /* 0, or -ENODEV if no source sees anything; err says why. */
 int ow_lane_logs_check(const struct ow_lane_logs *logs, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECORD_LANE_RECORDER_H
-#define OW_RECORD_LANE_RECORDER_H
+#pragma once
 
 #include "record/lanes.h"
 
@@ -35,5 +34,3 @@ int64_t ow_lane_recorder_boundary(const struct ow_lane_recorder *recorder, int64
 /* Packets that some lane may have wanted were not given to it. */
 void ow_lane_recorder_miss(struct ow_lane_recorder *recorder, uint64_t packets);
 const struct ow_lane_recorder_counts *ow_lane_recorder_counts(const struct ow_lane_recorder *recorder);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECORD_LANES_H
-#define OW_RECORD_LANES_H
+#pragma once
 
 #include "packet/packet_filter.h"
 #include "record/recorder.h"
@@ -87,5 +86,3 @@ bool ow_lanes_has(const struct ow_lanes *lanes, uint32_t lane);
 bool ow_lanes_need_payload(const struct ow_lanes *lanes, unsigned source);
 /* Frees the tables that are older than the oldest one in use. */
 void ow_lanes_reclaim(struct ow_lanes *lanes, uint64_t oldest_used);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECORD_RECORDER_H
-#define OW_RECORD_RECORDER_H
+#pragma once
 
 #include "base/hash.h"
 #include "capture/iface/iface.h"
@@ -152,5 +151,3 @@ void ow_recorder_drops(struct ow_recorder *recorder, uint32_t source, struct ow_
  * ended or failed. The outage of a source that has ended has no end, and every call returns it.
  */
 bool ow_recorder_outage(struct ow_recorder *recorder, uint32_t source, struct ow_outage *ret_outage);
-
-#endif

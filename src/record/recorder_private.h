@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RECORD_RECORDER_PRIVATE_H
-#define OW_RECORD_RECORDER_PRIVATE_H
+#pragma once
 
 #include "packet/packet_filter.h"
 #include "flows/flow_thread.h"
@@ -80,5 +79,3 @@ void ow_recorder_signal(struct ow_recorder *recorder);
 void ow_drops_join(struct ow_drops *sum, const struct ow_drops *more);
 /* Extends `sum` to the time from the first to the last of both outages. */
 void ow_outage_join(struct ow_outage *sum, const struct ow_outage *more);
-
-#endif

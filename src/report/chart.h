@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_CHART_H
-#define OW_REPORT_CHART_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ void ow_chart_series(struct ow_chart *chart, const char *data, size_t number, co
                      const char *colour, const char *title);
 /* Draws the panel with its series; without any series it is empty. */
 void ow_chart_plot(struct ow_chart *chart);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_CURVES_H
-#define OW_REPORT_CURVES_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ void ow_curves_done(struct ow_curves *curves);
 void ow_curves_csv(FILE *out, const struct ow_curves *curves);
 /* With gnuplot, by the ending .svg or .png. On failure there is no file at path. */
 int ow_curves_draw(const struct ow_curves *curves, const char *path, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_DOCTOR_H
-#define OW_REPORT_DOCTOR_H
+#pragma once
 
 #include "doctor/host_judge.h"
 #include "report/style.h"
@@ -22,5 +21,3 @@ void ow_report_doctor_json(FILE *out, const struct ow_doctor_report *report);
 
 /* Largest number of interfaces that the text lists. */
 #define OW_DOCTOR_LINKS 24
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_EPOCHS_H
-#define OW_REPORT_EPOCHS_H
+#pragma once
 
 #include "flows/capture_recording.h"
 #include "flows/epochs.h"
@@ -15,5 +14,3 @@ void ow_report_recorded_json(FILE *out, const struct ow_capture_recording *how,
 /* Prints what a file of epochs contains. each: also a line for each epoch. */
 void ow_report_epochs_text(FILE *out, const struct ow_epochs *epochs, bool each, int width);
 void ow_report_epochs_json(FILE *out, const struct ow_epochs *epochs);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_FLOW_NAME_H
-#define OW_REPORT_FLOW_NAME_H
+#pragma once
 
 #include "base/json_writer.h"
 #include "packet/flow_select.h"
@@ -17,5 +16,3 @@ void ow_flow_name_json(struct ow_json *json, const char *name, const struct ow_f
 /* Fields src,sport,dst,dport,proto; empty for fields that are not part of the key. A class has its name as src. */
 #define OW_FLOW_NAME_CSV "src,sport,dst,dport,proto"
 void ow_flow_name_csv(FILE *out, const struct ow_flow_select *select, const struct ow_flow_key *key);
-
-#endif

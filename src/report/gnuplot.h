@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_GNUPLOT_H
-#define OW_REPORT_GNUPLOT_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdio.h>
@@ -13,5 +12,3 @@ int ow_gnuplot_begin(const char *path, FILE **ret_script, struct ow_error *err);
  * path.
  */
 int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct ow_error *err);
-
-#endif

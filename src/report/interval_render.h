@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_INTERVAL_RENDER_H
-#define OW_REPORT_INTERVAL_RENDER_H
+#pragma once
 
 #include "result/flow_event.h"
 #include <stdio.h>
@@ -60,5 +59,3 @@ int ow_render_table_add(struct ow_render_table *table, const struct ow_interval_
 void ow_render_table_event(struct ow_render_table *table, const struct ow_flow_event *event);
 /* Draws over the last drawing. width, height: of the terminal now. */
 void ow_render_table_draw(struct ow_render_table *table, unsigned width, unsigned height);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_MATCH_FLOWS_H
-#define OW_REPORT_MATCH_FLOWS_H
+#pragma once
 
 #include "base/json_writer.h"
 #include "estimate/flow_tally.h"
@@ -30,5 +29,3 @@ void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, s
 void ow_report_match_flows_json(struct ow_json *json, const struct ow_match_flows *flows);
 /* Writes a header line and a row for each flow. */
 void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows);
-
-#endif

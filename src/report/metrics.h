@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_METRICS_H
-#define OW_REPORT_METRICS_H
+#pragma once
 
 #include "result/interval_result.h"
 #include <stdio.h>
@@ -69,5 +68,3 @@ extern const char *const ow_metrics_type[];
 /* process may be NULL. */
 void ow_metrics_render(const struct ow_metrics *metrics, const struct ow_metrics_process *process,
                        enum ow_metrics_format format, FILE *out);
-
-#endif

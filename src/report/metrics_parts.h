@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_METRICS_PARTS_H
-#define OW_REPORT_METRICS_PARTS_H
+#pragma once
 
 #include "report/metrics.h"
 
@@ -50,5 +49,3 @@ struct ow_metrics {
 	int64_t certificate_expiry_s;         /* INT64_MAX = none */
 	uint64_t refused[OW_METRICS_REFUSED]; /* connections */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_PLAN_H
-#define OW_REPORT_PLAN_H
+#pragma once
 
 #include "plane/plan.h"
 #include "report/style.h"
@@ -14,5 +13,3 @@ void ow_report_plans_csv(FILE *out, const struct ow_topology *topology, const st
                          unsigned plans);
 /* With gnuplot, by the ending .svg or .png. */
 int ow_report_plans_plot(const struct ow_made_plan *plan, unsigned plans, const char *path, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_PLOT_H
-#define OW_REPORT_PLOT_H
+#pragma once
 
 #include <oneway/match.h>
 
@@ -17,5 +16,3 @@ int ow_plot_add(struct ow_plot *plot, const struct ow_packet_event *event);
 /* Draws with gnuplot, which must be installed. On failure there is no file at path. */
 int ow_plot_write(const struct ow_plot *plot, const struct ow_match_report *report, const char *path,
                   struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_PROBES_H
-#define OW_REPORT_PROBES_H
+#pragma once
 
 #include "active/prober.h"
 #include "active/reflector.h"
@@ -12,5 +11,3 @@ void ow_report_session_json(FILE *out, const struct ow_prober_target *target, co
 /* The counts of a reflector. */
 void ow_report_reflector_text(FILE *out, const struct ow_reflector_counts *counts);
 void ow_report_reflector_json(FILE *out, const struct ow_reflector_counts *counts);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_REPORT_H
-#define OW_REPORT_REPORT_H
+#pragma once
 
 #include <oneway/match.h>
 #include <stdio.h>
@@ -20,5 +19,3 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 /* One CSV row for each packet. */
 void ow_report_csv_header(FILE *out);
 void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_SETS_H
-#define OW_REPORT_SETS_H
+#pragma once
 
 #include "base/json_writer.h"
 #include "plane/paths.h"
@@ -26,5 +25,3 @@ void ow_report_set_json(struct ow_json *json, const struct ow_owner_set *set);
 void ow_report_turnover_text(FILE *out, const struct ow_style *style, int64_t now_ns, enum ow_turnover_event event,
                              const char *segment);
 void ow_report_turnover_json(FILE *out, int64_t now_ns, enum ow_turnover_event event, const char *segment);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_SHOW_H
-#define OW_REPORT_SHOW_H
+#pragma once
 
 #include "report/style.h"
 #include "result/flow_event.h"
@@ -26,5 +25,3 @@ void ow_show_event(void *arg, const struct ow_flow_event *event);
 int ow_show_flush(struct ow_show *show, struct ow_error *err);
 /* To be called at the end, for each lane. */
 void ow_show_summary(struct ow_show *show, const struct ow_interval_result *total);
-
-#endif

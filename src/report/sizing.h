@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_SIZING_H
-#define OW_REPORT_SIZING_H
+#pragma once
 
 #include "flows/colate_size.h"
 #include "flows/flow_measure.h"
@@ -18,5 +17,3 @@ struct ow_report_sizing {
 
 void ow_report_sizing_text(FILE *out, const struct ow_report_sizing *sizing);
 void ow_report_sizing_json(FILE *out, const struct ow_report_sizing *sizing);
-
-#endif

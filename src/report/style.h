@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_STYLE_H
-#define OW_REPORT_STYLE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ struct ow_style {
 	/* Columns and lines of the terminal of standard output now. */
 	void (*size)(unsigned *ret_width, unsigned *ret_height);
 };
-
-#endif

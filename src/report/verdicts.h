@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_VERDICTS_H
-#define OW_REPORT_VERDICTS_H
+#pragma once
 
 #include "plane/monitor.h"
 #include "report/style.h"
@@ -17,5 +16,3 @@ void ow_report_verdict_table(FILE *out, const struct ow_style *style, const stru
 /* One line of JSON for an interval. */
 void ow_report_verdicts_json(FILE *out, int64_t now_ns, const struct ow_monitor_verdict *verdict, uint32_t count,
                              const char *hops);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_REPORT_WHY_H
-#define OW_REPORT_WHY_H
+#pragma once
 
 #include "report/style.h"
 #include "station/why.h"
@@ -9,5 +8,3 @@
 void ow_report_why_text(FILE *out, const struct ow_style *style, const struct ow_why_question *question,
                         const struct ow_why *why);
 void ow_report_why_json(FILE *out, const struct ow_why_question *question, const struct ow_why *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_CAUSE_H
-#define OW_RESULT_CAUSE_H
+#pragma once
 
 #include <inttypes.h>
 
@@ -115,5 +114,3 @@ enum ow_cause ow_cause_of(const char *text);
 const char *ow_cause_name(enum ow_cause cause);
 /* The text, with its parameters as in printf. */
 const char *ow_cause_text(enum ow_cause cause);
-
-#endif

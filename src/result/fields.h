@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_FIELDS_H
-#define OW_RESULT_FIELDS_H
+#pragma once
 
 #include "result/interval_result.h"
 #include <stddef.h>
@@ -116,5 +115,3 @@ void ow_fields_add(struct ow_interval_result *sum, const struct ow_interval_resu
 #define OW_SUM_BIT(sum) (1u << (sum))
 /* Divides the fields that are means by the number of added intervals. */
 void ow_fields_mean(struct ow_interval_result *sum, int64_t intervals);
-
-#endif

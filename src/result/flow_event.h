@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_FLOW_EVENT_H
-#define OW_RESULT_FLOW_EVENT_H
+#pragma once
 
 #include "reconcile/scope_verdict.h"
 #include "result/interval_result.h"
@@ -47,5 +46,3 @@ struct ow_flow_event_limit {
 };
 /* Whether to report this event, which was found at now_ns. Fills in `omitted` and `last`. */
 bool ow_flow_event_allow(struct ow_flow_event_limit *limit, int64_t now_ns, struct ow_flow_event *event);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_INTERVAL_RESULT_H
-#define OW_RESULT_INTERVAL_RESULT_H
+#pragma once
 
 #include "base/clock.h"
 #include "estimate/buckets.h"
@@ -116,5 +115,3 @@ void ow_result_clear_delays(struct ow_interval_result *result);
 void ow_result_name_like(struct ow_interval_result *result, const struct ow_interval_result *names);
 /* Whether two results are of one lane: all four names are the same. */
 bool ow_result_is_lane(const struct ow_interval_result *a, const struct ow_interval_result *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_INTERVAL_RESULTS_H
-#define OW_RESULT_INTERVAL_RESULTS_H
+#pragma once
 
 #include "result/flow_event.h"
 
@@ -148,5 +147,3 @@ size_t ow_interval_results_waiting(const struct ow_interval_results *settle);
  * delays weight each packet by the packets that it stands for.
  */
 void ow_run_total(const struct ow_interval_results *settle, struct ow_interval_result *ret_total);
-
-#endif

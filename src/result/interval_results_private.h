@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_INTERVAL_RESULTS_PRIVATE_H
-#define OW_RESULT_INTERVAL_RESULTS_PRIVATE_H
+#pragma once
 
 #include "estimate/pool.h"
 #include "result/interval_results.h"
@@ -168,5 +167,3 @@ void ow_interval_results_explain_unlisted(const struct ow_interval_results_open 
                                           struct ow_interval_result *result);
 /* For the interval that is being decided. */
 void ow_interval_results_explain_undecided(const struct ow_interval_results *settle, struct ow_interval_result *result);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_JSON_H
-#define OW_RESULT_JSON_H
+#pragma once
 
 #include "base/json_writer.h"
 #include "estimate/estimate.h"
@@ -25,5 +24,3 @@ void ow_json_range(struct ow_json *json, const char *name, double low, double hi
 void ow_json_bounds(struct ow_json *json, const char *name, const struct ow_value *value);
 /* {"0.5": ..., ...}; NULL: all null. */
 void ow_json_quantiles(struct ow_json *json, const char *name, const double quantile_ns[OW_QUANTILES]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_RESULT_CLOCK_H
-#define OW_RESULT_RESULT_CLOCK_H
+#pragma once
 
 #include "estimate/clock_words.h"
 #include "result/interval_result.h"
@@ -29,5 +28,3 @@ void ow_result_clock_narrow(struct ow_interval_result *result);
 /* How the clocks were treated, in a sentence: "" for clocks that were trusted. to: as above. */
 #define OW_RESULT_CLOCK_NOTE 256
 void ow_result_clock_note(const struct ow_interval_result *result, const char *to, char ret_note[OW_RESULT_CLOCK_NOTE]);
-
-#endif

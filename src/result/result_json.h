@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_RESULT_JSON_H
-#define OW_RESULT_RESULT_JSON_H
+#pragma once
 
 #include "base/json_writer.h"
 #include "result/interval_result.h"
@@ -14,5 +13,3 @@ void ow_result_json(FILE *out, const struct ow_interval_result *result);
 void ow_result_json_summary(FILE *out, const struct ow_interval_result *total);
 /* Only the member "not_estimated": an object of reasons by name. */
 void ow_result_json_reasons(struct ow_json *json, const char *name, const struct ow_interval_result *result);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_RESULT_READ_H
-#define OW_RESULT_RESULT_READ_H
+#pragma once
 
 #include "result/interval_result.h"
 #include <oneway/error.h>
@@ -12,5 +11,3 @@
  */
 int ow_result_json_read(const char *line, size_t length, struct ow_interval_result *ret_result, struct ow_error *err);
 #define OW_RESULT_LINE_MAX (1u << 16)
-
-#endif

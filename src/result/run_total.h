@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_RESULT_RUN_TOTAL_H
-#define OW_RESULT_RUN_TOTAL_H
+#pragma once
 
 #include "estimate/delay.h"
 #include "result/interval_result.h"
@@ -24,5 +23,3 @@ void ow_run_total_result(const struct ow_run_total *total, struct ow_interval_re
 
 /* For known delays: mean, standard deviation, extremes and quantiles of the result. */
 void ow_interval_results_exact(const struct ow_delays *delays, struct ow_interval_result *result);
-
-#endif

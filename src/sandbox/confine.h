@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SANDBOX_CONFINE_H
-#define OW_SANDBOX_CONFINE_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ int ow_confine(const struct ow_confine_options *options, char ret_text[OW_CONFIN
 /* The folder of a file, as with dirname(3). */
 #define OW_CONFINE_FOLDER 4096
 void ow_confine_folder(const char *path, char ret_folder[OW_CONFINE_FOLDER]);
-
-#endif

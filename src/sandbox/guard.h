@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SANDBOX_GUARD_H
-#define OW_SANDBOX_GUARD_H
+#pragma once
 
 #include "sandbox/confine.h"
 
@@ -19,5 +18,3 @@ struct ow_guard {
 
 /* ret_text: what is in force, see ow_confine. */
 int ow_guard_close(const struct ow_guard *guard, char ret_text[OW_CONFINE_TEXT], bool *ret_whole, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SANDBOX_PRIVILEGES_H
-#define OW_SANDBOX_PRIVILEGES_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ int ow_privileges_drop(struct ow_error *err);
 
 /* Whether such a user exists. */
 bool ow_user_exists(const char *user);
-
-#endif

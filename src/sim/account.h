@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_ACCOUNT_H
-#define OW_SIM_ACCOUNT_H
+#pragma once
 
 #include "estimate/delay.h"
 #include "sim/sim.h"
@@ -32,5 +31,3 @@ void ow_account_received(struct ow_account *account, const struct ow_wire *wire,
 /* A frame was written. */
 void ow_account_record(struct ow_account *account, enum ow_side side, bool superframe);
 void ow_account_finish(struct ow_account *account);
-
-#endif

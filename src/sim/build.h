@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_BUILD_H
-#define OW_SIM_BUILD_H
+#pragma once
 
 #include "sim/wire.h"
 
@@ -48,5 +47,3 @@ void ow_build_fragments(struct ow_wire *first, struct ow_wire *second, const str
 void ow_build_ipv4_checksum(uint8_t *ip);
 /* The pseudo-header's part of a transport checksum, for an IP header at ip (no routing header). */
 uint64_t ow_build_pseudo_sum(const uint8_t *ip, uint8_t proto, uint32_t l4_len);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_DRIFT_H
-#define OW_SIM_DRIFT_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -17,5 +16,3 @@ void ow_drift_free(struct ow_drift *drift);
 int64_t ow_drift_move(struct ow_drift *drift, int64_t time_ns, int64_t arrival_ns, bool lost);
 /* How many packets crossed, by type. */
 void ow_drift_counts(const struct ow_drift *drift, uint64_t ret_counts[4]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_FLOW_TRAFFIC_H
-#define OW_SIM_FLOW_TRAFFIC_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -56,5 +55,3 @@ void ow_flow_traffic_done(struct ow_flow_traffic *traffic);
 int64_t ow_flow_traffic_length(const struct ow_flow_traffic *traffic);
 /* Average bits a second over this time; 0 if it is 0. */
 double ow_flow_traffic_bps(const struct ow_flow_traffic *traffic);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_GENERATOR_H
-#define OW_SIM_GENERATOR_H
+#pragma once
 
 #include "sim/sim.h"
 
@@ -31,5 +30,3 @@ struct ow_generator_counts {
 int ow_generator_source(const struct ow_generator_options *options, struct ow_generator_counts *ret_counts,
                         struct ow_error *err);
 int ow_generator_sink(uint16_t port, int ready_fd, struct ow_generator_counts *ret_counts, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_MODELS_H
-#define OW_SIM_MODELS_H
+#pragma once
 
 #include "base/random.h"
 #include "sim/sim.h"
@@ -48,5 +47,3 @@ struct ow_loss {
 };
 void ow_loss_init(struct ow_loss *loss, const struct ow_sim_loss *model, struct ow_random *random);
 bool ow_loss_next(struct ow_loss *loss, struct ow_random *random);
-
-#endif

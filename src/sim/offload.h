@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_OFFLOAD_H
-#define OW_SIM_OFFLOAD_H
+#pragma once
 
 #include <linux/virtio_net.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ typedef int (*ow_offload_sink)(void *arg, uint8_t *frame, size_t len);
  * the header asks for something that the frame does not have, and nothing was sent.
  */
 int ow_offload_cut(const struct virtio_net_hdr *header, uint8_t *frame, size_t len, ow_offload_sink sink, void *arg);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_PATH_H
-#define OW_SIM_PATH_H
+#pragma once
 
 #include "sim/drift.h"
 #include "sim/models.h"
@@ -29,5 +28,3 @@ struct ow_passage {
 };
 /* Sends a packet at its time; packets must come in the order of sending. */
 void ow_path_pass(struct ow_path *path, const struct ow_wire *wire, struct ow_passage *ret_passage);
-
-#endif

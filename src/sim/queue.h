@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_QUEUE_H
-#define OW_SIM_QUEUE_H
+#pragma once
 
 #include "base/random.h"
 #include <stdbool.h>
@@ -42,5 +41,3 @@ void ow_queue_init_red(struct ow_queue *queue, double rate_bps);
  * it is dropped.
  */
 int64_t ow_queue_pass(struct ow_queue *queue, int64_t now_ns, uint32_t len, struct ow_random *random);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_REPLAY_H
-#define OW_SIM_REPLAY_H
+#pragma once
 
 #include "sim/sim.h"
 #include "sim/wire.h"
@@ -28,5 +27,3 @@ struct ow_replay_info {
 };
 /* Reads the whole file once. Fails for a file without packets. */
 int ow_replay_scan(const char *path, struct ow_replay_info *ret_info, struct ow_error *err);
-
-#endif

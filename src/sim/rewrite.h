@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_REWRITE_H
-#define OW_SIM_REWRITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ void ow_rewrite_ce(const struct ow_rewrite *packet); /* congestion experienced *
 void ow_rewrite_nat(const struct ow_rewrite *packet, bool source);
 /* Source or destination of an IPv4 packet: another address, the port (UDP, TCP) raised by shift modulo 2^16. */
 void ow_rewrite_endpoint(const struct ow_rewrite *packet, bool source, const uint8_t address[4], uint16_t shift);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_SIDE_H
-#define OW_SIM_SIDE_H
+#pragma once
 
 #include "sim/account.h"
 #include "sim/traffic.h"
@@ -36,5 +35,3 @@ int ow_point_side_expect(struct ow_point_side *side, struct ow_wire *wire, struc
 int ow_point_side_advance(struct ow_point_side *side, int64_t now_ns, struct ow_error *err);
 /* Whether the capture runs at this time. */
 bool ow_point_side_covers(const struct ow_point_side *side, int64_t time_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_SIM_H
-#define OW_SIM_SIM_H
+#pragma once
 
 #include "capture/file/writer.h"
 #include <oneway/error.h>
@@ -173,5 +172,3 @@ int ow_sim_loss_parse(const char *text, struct ow_sim_loss *ret_loss, struct ow_
 int ow_sim_size_parse(const char *text, struct ow_sim_size *ret_size, struct ow_error *err);
 int ow_sim_link_parse(const char *text, enum ow_sim_link *ret_link, struct ow_error *err);
 int ow_sim_encap_parse(const char *text, struct ow_sim_side *side, struct ow_error *err);
-
-#endif

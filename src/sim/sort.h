@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_SORT_H
-#define OW_SIM_SORT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ __attribute__((always_inline)) static inline void ow_sort_items(void *list, void
 	if (from != (char *)list)
 		memcpy(list, from, count * size);
 }
-
-#endif

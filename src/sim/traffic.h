@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_TRAFFIC_H
-#define OW_SIM_TRAFFIC_H
+#pragma once
 
 #include "base/random.h"
 #include "sim/sim.h"
@@ -48,5 +47,3 @@ int64_t ow_traffic_end(const struct ow_sim_options *options);
 void ow_traffic_truth(const struct ow_traffic *traffic, struct ow_sim_truth *truth);
 /* The share done, 0..1. */
 double ow_traffic_done(const struct ow_traffic *traffic);
-
-#endif

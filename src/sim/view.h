@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_VIEW_H
-#define OW_SIM_VIEW_H
+#pragma once
 
 #include "sim/sim.h"
 #include "sim/wire.h"
@@ -26,5 +25,3 @@ void ow_view_frame(struct ow_sim_view *view, const struct ow_wire *wire, bool re
 uint16_t ow_link_linktype(enum ow_sim_link link);
 /* Whether the combination exists (a raw IP link has no VLAN tag, for example). */
 int ow_view_check(const struct ow_sim_side *side, const char *name, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SIM_WIRE_H
-#define OW_SIM_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ void ow_wire_heap_done(struct ow_wire_heap *heap, struct ow_wire_pool *pool);
  */
 uint64_t ow_sum_add(uint64_t sum, const uint8_t *data, size_t len);
 uint16_t ow_sum_fold(uint64_t sum);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STATION_INPUT_H
-#define OW_STATION_INPUT_H
+#pragma once
 
 #include "result/interval_result.h"
 #include <oneway/error.h>
@@ -24,5 +23,3 @@ void ow_station_input_close(struct ow_station_input *input);
  */
 int ow_station_input_poll(struct ow_station_input *input, ow_station_sink *sink, void *arg, bool *ret_ended,
                           struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STATION_MONITORING_H
-#define OW_STATION_MONITORING_H
+#pragma once
 
 #include "config/config_station.h"
 #include <signal.h>
@@ -42,5 +41,3 @@ struct ow_monitoring {
  */
 int ow_monitoring_run(const struct ow_monitoring *how, char *const *paths, int count, struct ow_monitoring_end *ret_end,
                       struct ow_error *err);
-
-#endif

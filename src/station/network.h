@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STATION_NETWORK_H
-#define OW_STATION_NETWORK_H
+#pragma once
 
 #include "config/config_station.h"
 
@@ -16,5 +15,3 @@ int ow_station_network(const struct ow_station *station, struct ow_topology **re
  * The differences from a to b as text: "link C>D is gone; link ...", cut to what fits. Returns false if there are none.
  */
 bool ow_station_network_changes(const struct ow_topology *a, const struct ow_topology *b, char *text, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STATION_WHY_H
-#define OW_STATION_WHY_H
+#pragma once
 
 #include "config/config_station.h"
 #include "plane/compose.h"
@@ -32,5 +31,3 @@ struct ow_why {
 int ow_why_ask(const struct ow_station *station, char *const *paths, int count, const struct ow_why_question *question,
                struct ow_why *ret_why, struct ow_error *err);
 void ow_why_done(struct ow_why *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STORE_DATABASE_H
-#define OW_STORE_DATABASE_H
+#pragma once
 
 #include <oneway/error.h>
 #include <sqlite3.h>
@@ -37,5 +36,3 @@ int ow_database_prepare(const struct ow_database *database, const char *sql, sql
                         struct ow_error *err);
 /* The first column of the first row. */
 int ow_database_ask(const struct ow_database *database, const char *sql, int64_t *ret_value, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STORE_EVENT_ROW_H
-#define OW_STORE_EVENT_ROW_H
+#pragma once
 
 #include "result/flow_event.h"
 #include <sqlite3.h>
@@ -18,5 +17,3 @@ void ow_event_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_fl
  * false: not a row of ours. */
 extern const char ow_event_row_select[];
 bool ow_event_row_read(sqlite3_stmt *statement, struct ow_flow_event *event);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STORE_ROW_H
-#define OW_STORE_ROW_H
+#pragma once
 
 #include "result/interval_result.h"
 #include <sqlite3.h>
@@ -36,5 +35,3 @@ void ow_row_select(FILE *out, int version);
 /* Reads everything except the names of the lane. */
 void ow_row_read(struct ow_row_reader *reader, sqlite3_stmt *statement, struct ow_interval_result *ret_result);
 void ow_row_reader_done(struct ow_row_reader *reader);
-
-#endif

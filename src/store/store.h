@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STORE_STORE_H
-#define OW_STORE_STORE_H
+#pragma once
 
 #include "result/flow_event.h"
 #include <oneway/error.h>
@@ -50,5 +49,3 @@ struct ow_store_limits {
  * negative errno.
  */
 int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STORE_STORE_GAPS_H
-#define OW_STORE_STORE_GAPS_H
+#pragma once
 
 #include "result/interval_result.h"
 #include "store/database.h"
@@ -31,5 +30,3 @@ int ow_store_gaps_last(struct ow_store_gaps *absent, int64_t lane, int64_t *ret_
 /* Fills in the missing intervals between end_ns and the start of an interval. */
 int ow_store_gaps_fill(struct ow_store_gaps *absent, int64_t lane, int64_t end_ns,
                        const struct ow_interval_result *next, struct ow_error *err);
-
-#endif

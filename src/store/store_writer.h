@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STORE_STORE_WRITER_H
-#define OW_STORE_STORE_WRITER_H
+#pragma once
 
 #include "store/store.h"
 #include <stddef.h>
@@ -49,5 +48,3 @@ void ow_store_writer_state(struct ow_store_writer *keeper, struct ow_store_write
 
 /* A line for the log, if there is one: when the store begins to fail, and when it works again. */
 bool ow_store_writer_news(struct ow_store_writer *keeper, struct ow_error *ret_line);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STORE_STORED_H
-#define OW_STORE_STORED_H
+#pragma once
 
 #include "result/flow_event.h"
 #include <oneway/error.h>
@@ -60,5 +59,3 @@ int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t 
 
 /* The query of the functions above, for EXPLAIN: 0 list, 1 worst, 2 csv. */
 char *ow_stored_sql(const struct ow_stored *stored, int which);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STORE_STORED_FILE_H
-#define OW_STORE_STORED_FILE_H
+#pragma once
 
 #include "store/database.h"
 #include "store/row.h"
@@ -26,5 +25,3 @@ const struct ow_stored_lane *ow_stored_lane(const struct ow_stored *stored, int6
 char *ow_stored_query(const struct ow_stored *stored, const char *columns, const char *tail);
 int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,
                       sqlite3_stmt **ret_statement, struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_STORE_STORED_SUM_H
-#define OW_STORE_STORED_SUM_H
+#pragma once
 
 #include "store/stored.h"
 
@@ -96,5 +95,3 @@ void ow_stored_json(FILE *out, const struct ow_stored *stored, const struct ow_s
 int ow_stored_plot(const char *path, const struct ow_stored *stored, const struct ow_stored_sums *sums,
                    struct ow_error *err);
 #define OW_STORED_PLOT_LANES 12
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_AMS_H
-#define OW_SYNOPSIS_AMS_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 
@@ -49,5 +48,3 @@ int ow_ams_difference(const struct ow_synopsis *a, const struct ow_synopsis *b, 
                       double *ret_deviation);
 /* The size of the encoded counters, from their first 8 bytes; 0 if these are invalid. */
 size_t ow_ams_size_of(const uint8_t bytes[8]);
-
-#endif

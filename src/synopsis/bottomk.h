@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_BOTTOMK_H
-#define OW_SYNOPSIS_BOTTOMK_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 
@@ -54,5 +53,3 @@ int ow_bottomk_create_for(size_t memory, const struct ow_sizing *sizing, uint64_
  * it at once, and the next add moves the entries.
  */
 const struct ow_bottomk_entry *ow_bottomk_entries(const struct ow_synopsis *synopsis, uint32_t *ret_count);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_COLATE_H
-#define OW_SYNOPSIS_COLATE_H
+#pragma once
 
 #include "base/hash.h"
 #include <oneway/error.h>
@@ -144,5 +143,3 @@ void ow_colate_add_raw(struct ow_colate *colate, uint32_t layer, uint32_t from, 
                        const uint32_t *checks, const uint32_t *counts, size_t count);
 /* Bits of memory for all counters, checks and counts in a router. */
 uint64_t ow_colate_memory_bits(const struct ow_colate_params *params);
-
-#endif

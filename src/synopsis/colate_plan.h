@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_COLATE_PLAN_H
-#define OW_SYNOPSIS_COLATE_PLAN_H
+#pragma once
 
 #include "synopsis/colate.h"
 
@@ -35,5 +34,3 @@ int ow_colate_form_parse(const char *name, enum ow_colate_form *ret_form, struct
 /* A short description: "3 banks of 21,846 counters, 48 + 16 bits"; always 0-terminated. */
 #define OW_COLATE_TEXT 160
 void ow_colate_params_text(const struct ow_colate_params *params, char text[OW_COLATE_TEXT]);
-
-#endif

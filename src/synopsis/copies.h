@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_COPIES_H
-#define OW_SYNOPSIS_COPIES_H
+#pragma once
 
 #include "base/hash.h"
 #include "base/id_map.h"
@@ -57,5 +56,3 @@ void ow_copies_keep(struct ow_copies *copies, ow_copies_choice keep, const void 
 /* Sorts a list of copies by their new ids; finds the one with an id, or NULL. */
 void ow_copies_sort(struct ow_copy *copy, size_t count);
 const struct ow_copy *ow_copies_find(const struct ow_copy *copy, size_t count, uint64_t id);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_COUNTMIN_H
-#define OW_SYNOPSIS_COUNTMIN_H
+#pragma once
 
 #include "synopsis/colate.h"
 
@@ -32,5 +31,3 @@ void ow_countmin_add(struct ow_countmin *countmin, const struct ow_flow_stamp *s
 int ow_countmin_subtract(struct ow_countmin *countmin, const struct ow_countmin *other, struct ow_error *err);
 /* Estimates the sum of a flow's times since the origin. */
 uint64_t ow_countmin_query(const struct ow_countmin *countmin, uint64_t flow);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_FINECOMB_H
-#define OW_SYNOPSIS_FINECOMB_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 
@@ -136,5 +135,3 @@ int ow_finecomb_tune_four(double packets, uint32_t storage, const double loss[2]
  * is cv times their mean.
  */
 uint32_t ow_finecomb_storage(double packets, double loss, double reorder, double cv, double error);
-
-#endif

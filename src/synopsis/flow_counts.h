@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_FLOW_COUNTS_H
-#define OW_SYNOPSIS_FLOW_COUNTS_H
+#pragma once
 
 #include "packet/flow_select.h"
 #include "synopsis/colate.h"
@@ -49,5 +48,3 @@ uint32_t ow_flow_counts_partials(const struct ow_flow_counts *counts);
 const uint64_t *ow_flow_counts_in_partials(const struct ow_flow_counts *counts, size_t i);
 /* Index of a flow by its hash, or -1. */
 ptrdiff_t ow_flow_counts_find(const struct ow_flow_counts *counts, uint64_t flow);
-
-#endif

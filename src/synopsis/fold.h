@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_FOLD_H
-#define OW_SYNOPSIS_FOLD_H
+#pragma once
 
 #include "base/hash.h"
 #include "synopsis/ams.h"
@@ -127,5 +126,3 @@ static inline uint32_t ow_fold_cell(const struct ow_fold_params *params, const s
 		place = ow_fold_permute(secret, place);
 	return (uint32_t)((uint64_t)place * params->cells >> 16);
 }
-
-#endif

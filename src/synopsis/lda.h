@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_LDA_H
-#define OW_SYNOPSIS_LDA_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 
@@ -92,5 +91,3 @@ uint32_t ow_lda_buckets(double packets, double loss, double cv, double error);
  */
 int ow_lda_tune(double packets, const uint32_t *buckets, const double *loss, uint32_t banks, double alpha,
                 struct ow_lda_params *ret_params, struct ow_error *err);
-
-#endif

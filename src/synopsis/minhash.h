@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_MINHASH_H
-#define OW_SYNOPSIS_MINHASH_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 
@@ -46,5 +45,3 @@ int ow_minhash_create_for(size_t memory, const struct ow_sizing *sizing, uint64_
 /* Counts the slots that are used at either point, and those of them that agree. The synopses must be comparable. */
 void ow_minhash_compare(const struct ow_synopsis *a, const struct ow_synopsis *b, uint32_t *ret_used,
                         uint32_t *ret_same);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_MOMENTS_H
-#define OW_SYNOPSIS_MOMENTS_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 
@@ -45,5 +44,3 @@ void ow_moments_count(const struct ow_moments *moments, const struct ow_sighting
 /* The number of buckets for which the standard deviation is within `error` (relative) in 95 % of cases: 1.96 / sqrt(2
  * B) = error. */
 uint32_t ow_moments_buckets(double error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_RDA_H
-#define OW_SYNOPSIS_RDA_H
+#pragma once
 
 #include "base/hash.h"
 #include "synopsis/synopsis.h"
@@ -108,5 +107,3 @@ static inline uint32_t ow_rda_place(const struct ow_rda *rda, uint64_t id, uint3
 	uint64_t hash = ow_mum64(id ^ rda->place_key[bank / 2], OW_RDA_PLACE_MUL);
 	return (uint32_t)((hash >> (bank % 2 * 32) & UINT32_MAX) * rda->params.cells >> 32);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_SKETCH_SIZE_H
-#define OW_SYNOPSIS_SKETCH_SIZE_H
+#pragma once
 
 #include "synopsis/synopsis.h"
 #include <oneway/synopsis.h>
@@ -13,5 +12,3 @@ int ow_sketch_synopsis(const struct ow_sketch_params *params, struct ow_synopsis
 
 /* Whether sketches of this kind keep records in addition to the synopsis. */
 bool ow_sketch_uses_records(enum ow_synopsis_kind kind);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_SRDA_H
-#define OW_SYNOPSIS_SRDA_H
+#pragma once
 
 #include "base/hash.h"
 #include "synopsis/synopsis.h"
@@ -90,5 +89,3 @@ static inline void ow_srda_places(const struct ow_srda *srda, uint64_t id, uint3
 		taken[j] = place;
 	}
 }
-
-#endif

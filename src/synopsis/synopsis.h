@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_SYNOPSIS_SYNOPSIS_H
-#define OW_SYNOPSIS_SYNOPSIS_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -116,5 +115,3 @@ size_t ow_synopsis_encoded_size(const struct ow_synopsis *synopsis);
 void ow_synopsis_encode(const struct ow_synopsis *synopsis, uint8_t *bytes);
 int ow_synopsis_decode(const uint8_t *bytes, size_t size, uint64_t seed, struct ow_synopsis **ret_synopsis,
                        struct ow_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_CAPTURE_CRAFT_H
-#define OW_TESTS_CAPTURE_CRAFT_H
+#pragma once
 
 #include "capture/file/reader.h"
 #include "scratch.h"
@@ -52,5 +51,3 @@ struct outcome {
 struct outcome read_all(const char *path);
 struct outcome read_craft(struct scratch *scratch, const struct craft *craft);
 struct outcome read_bytes(struct scratch *scratch, const void *bytes, size_t size);
-
-#endif

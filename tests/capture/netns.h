@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_CAPTURE_NETNS_H
-#define OW_TESTS_CAPTURE_NETNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ void netns_send(int sender, const uint8_t *frame, size_t size);
 /* An Ethernet frame with UDP in IPv4: `number` is in the payload and, if flows > 1, chooses the ports. */
 size_t netns_frame(uint8_t *frame, size_t size, uint32_t number, uint32_t flows);
 #define NETNS_PAYLOAD 42 /* where the number is */
-
-#endif

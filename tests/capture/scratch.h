@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_CAPTURE_SCRATCH_H
-#define OW_TESTS_CAPTURE_SCRATCH_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,5 +19,3 @@ const char *scratch_path(struct scratch *scratch, const char *name);
 const char *scratch_save(struct scratch *scratch, const char *name, const void *bytes, size_t size);
 /* Reads a file; the caller frees it. */
 uint8_t *scratch_load(struct scratch *scratch, const char *name, size_t *ret_size);
-
-#endif

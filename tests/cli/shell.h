@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_CLI_SHELL_H
-#define TESTS_CLI_SHELL_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,5 +31,3 @@ static inline int run(const char *command)
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEST_POINT_DUET_H
-#define TEST_POINT_DUET_H
+#pragma once
 
 #include "base/random.h"
 #include "exchange/exchange.h"
@@ -66,5 +65,3 @@ struct duet {
 void duet_run(struct duet *duet, const struct traffic *traffic, const struct line *line,
               const struct ow_exchange_options *options);
 void duet_done(struct duet *duet);
-
-#endif

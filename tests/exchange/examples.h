@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEST_WIRE_EXAMPLES_H
-#define TEST_WIRE_EXAMPLES_H
+#pragma once
 
 #include "estimate/arrivals.h"
 #include "estimate/low_bits.h"
@@ -243,5 +242,3 @@ static inline struct ow_message example(unsigned number)
 	}
 	return m;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_WIRE_LINK_H
-#define OW_TESTS_WIRE_LINK_H
+#pragma once
 
 #include "exchange/session.h"
 
@@ -44,5 +43,3 @@ void link_open(struct link *link);
 void link_end(struct link *link);
 /* Drives both until `to` has a frame; NULL if it cannot. */
 const uint8_t *link_frame(struct link *link, int to, size_t *ret_size);
-
-#endif

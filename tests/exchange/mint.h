@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_WIRE_MINT_H
-#define OW_TESTS_WIRE_MINT_H
+#pragma once
 
 #include "link.h"
 
@@ -27,5 +26,3 @@ void raw_make(struct raw *raw, int fd, bool server, const struct keys *keys, con
 void raw_free(struct raw *raw);
 /* Drives the session and shakes hands at the raw end until both are done or the session ends; the session's answer. */
 int raw_shake(struct raw *raw, struct ow_session *session, struct ow_error *err);
-
-#endif

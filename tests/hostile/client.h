@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_HOSTILE_CLIENT_H
-#define OW_TESTS_HOSTILE_CLIENT_H
+#pragma once
 
 #include "exchange/message.h"
 
@@ -42,5 +41,3 @@ bool client_is_closed(struct client *client, int ms);
 bool client_enter(struct client *client, const struct target *target, const char *name);
 /* The message as bytes, to be spoilt; to be freed. */
 uint8_t *client_encode(const struct ow_message *message, size_t *ret_size);
-
-#endif

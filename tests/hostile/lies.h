@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_HOSTILE_LIES_H
-#define OW_TESTS_HOSTILE_LIES_H
+#pragma once
 
 #include "client.h"
 
@@ -12,5 +11,3 @@ struct attack {
 /* Attacks of a peer with a good certificate: messages that are well-formed, or nearly, and not true. */
 extern const struct attack lies[];
 extern const size_t lies_count;
-
-#endif

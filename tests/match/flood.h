@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_POINT_FLOOD_H
-#define OW_TESTS_POINT_FLOOD_H
+#pragma once
 
 #include "packet/identity.h"
 #include "synopsis/copies.h"
@@ -67,5 +66,3 @@ static inline uint64_t flood_probes(const struct ow_copies *copies)
 	}
 	return probes;
 }
-
-#endif

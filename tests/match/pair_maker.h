@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEST_POINT_PAIR_MAKER_H
-#define TEST_POINT_PAIR_MAKER_H
+#pragma once
 
 #include "base/random.h"
 #include <oneway/match.h>
@@ -50,5 +49,3 @@ bool pair_chance(struct pair_maker *pair, double probability);
 /* Writes the captures and matches them; counts are conserved. options: NULL = the defaults. */
 const struct ow_match_report *pair_match(struct pair_maker *pair, const struct ow_match_options *options);
 bool pair_warns(const struct ow_match_report *report, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_POINT_SCENARIO_H
-#define OW_TESTS_POINT_SCENARIO_H
+#pragma once
 
 #include "sim/sim.h"
 #include <oneway/match.h>
@@ -45,5 +44,3 @@ int scenario_setup(void **state);
 /* After a test: says which scenario it was in when it failed. */
 int scenario_say(void **state);
 int scenario_teardown(void **state);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_PACKET_BUILD_H
-#define OW_TESTS_PACKET_BUILD_H
+#pragma once
 
 #include "base/bytes.h"
 #include "capture/frame.h"
@@ -113,5 +112,3 @@ static inline uint32_t plain_udp(struct build *b, unsigned version)
 	finish_ip(b, at);
 	return at;
 }
-
-#endif

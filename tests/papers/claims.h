@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_SIM_CLAIMS_H
-#define TESTS_SIM_CLAIMS_H
+#pragma once
 
 #include "papers/figure.h"
 #include <string.h>
@@ -51,5 +50,3 @@ static inline void check_figures(const struct ow_figure *figure, const struct ex
 	}
 	assert_null(figure->name);
 }
-
-#endif

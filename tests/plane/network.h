@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_PLANE_NETWORK_H
-#define OW_TESTS_PLANE_NETWORK_H
+#pragma once
 
 #include "base/random.h"
 #include "plane/topology.h"
@@ -64,5 +63,3 @@ static inline struct ow_topology *network_rocketfuel(const char *as)
 		fail_msg("%s", err.text);
 	return topology;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_POINT_HISTORY_H
-#define OW_TESTS_POINT_HISTORY_H
+#pragma once
 
 #include "point/page_match.h"
 
@@ -23,5 +22,3 @@ void history_done(struct history *history);
 void history_sort(struct ow_sighting *stamp, size_t count);
 /* Only the sink, for tests of interval_results alone. */
 void history_open(struct history *history, uint32_t horizon, size_t intervals);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_POINT_SCARCE_H
-#define OW_TESTS_POINT_SCARCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@
 void scarce_from(size_t nth, bool forever);
 /* Calls that failed since then. */
 size_t scarce_failures(void);
-
-#endif

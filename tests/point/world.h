@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEST_POINT_WORLD_H
-#define TEST_POINT_WORLD_H
+#pragma once
 
 #include "base/random.h"
 #include "record/interval_log.h"
@@ -81,5 +80,3 @@ void world_truth_done(struct world_truth *truth);
  */
 struct ow_interval_log *world_ledger(const struct world *world, int side);
 void world_record(struct world *world, struct ow_interval_log *ledger, int side, int64_t interval, unsigned shift);
-
-#endif

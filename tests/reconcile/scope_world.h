@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEST_SCOPE_WORLD_H
-#define TEST_SCOPE_WORLD_H
+#pragma once
 
 #include "reconcile/scope_keys.h"
 #include "reconcile/scope_verdict.h"
@@ -59,5 +58,3 @@ struct scope_account {
 
 /* Aborts a test by cmocka where packets are not conserved, or are compared twice. */
 void scope_world_run(struct scope_world *world, struct scope_account *ret_account);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_RECONCILE_STAGE_H
-#define OW_TESTS_RECONCILE_STAGE_H
+#pragma once
 
 #include "reconcile/matcher.h"
 #include <stddef.h>
@@ -50,5 +49,3 @@ void stage_play(struct stage *stage, int64_t end_ns);
 void stage_finish(struct stage *stage);
 /* Every record has ended, nothing is open; the numbers add up. */
 void stage_check(const struct stage *stage);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_POINT_BOOKS_H
-#define OW_TESTS_POINT_BOOKS_H
+#pragma once
 
 #include "record/interval_log.h"
 
@@ -49,5 +48,3 @@ struct ow_sighting *books_stamps(const struct books *books, unsigned index, size
 
 /* Level ip, whole packets, and a seed. */
 struct ow_identity books_identity(uint64_t seed);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_REPORT_SAMPLE_H
-#define TESTS_REPORT_SAMPLE_H
+#pragma once
 
 #include "result/json.h"
 #include "report/report.h"
@@ -65,5 +64,3 @@ static inline struct ow_match_report sample_report(void)
 		.warnings = 2,
 	};
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEST_EVERY_FIELD_H
-#define TEST_EVERY_FIELD_H
+#pragma once
 
 #include "result/fields.h"
 
@@ -116,5 +115,3 @@ static inline void every_same(const struct ow_field *field, const struct ow_inte
 			fail_msg("%s differs", field->json);
 	}
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_REPORT_LIVE_SAMPLE_H
-#define TESTS_REPORT_LIVE_SAMPLE_H
+#pragma once
 
 #include "result/interval_result.h"
 #include <stdio.h>
@@ -88,5 +87,3 @@ static inline struct ow_interval_result sample_unknown(int64_t interval)
 	};
 	return r;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_TESTS_SIM_PAIR_H
-#define OW_TESTS_SIM_PAIR_H
+#pragma once
 
 #include "packet/packet.h"
 #include "sim/sim.h"
@@ -36,5 +35,3 @@ void pair_result(const struct pair *pair, enum ow_direction direction, int64_t o
 void pair_check(const struct pair *pair, enum ow_direction direction, int64_t offset_ns);
 /* Are the two files the same bytes? */
 bool same_bytes(const char *x, const char *y);
-
-#endif

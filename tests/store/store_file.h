@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_REPORT_STORE_FILE_H
-#define TESTS_REPORT_STORE_FILE_H
+#pragma once
 
 #include "result/fields.h"
 #include "store/database.h"
@@ -74,5 +73,3 @@ static inline int store_to_first_schema(sqlite3 *db)
 	}
 	return code ? code : sqlite3_exec(db, "PRAGMA user_version = 1", NULL, NULL, NULL);
 }
-
-#endif

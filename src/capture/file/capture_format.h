@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_FILE_CAPTURE_FORMAT_H
-#define OW_CAPTURE_FILE_CAPTURE_FORMAT_H
+#pragma once
 
 #include "capture/file/reader.h"
 #include "capture/file/source.h"
@@ -55,5 +54,3 @@ int ow_file_cursor_classic(struct ow_source *source, const uint8_t *head, struct
 /* Reads all other formats with libpcap. */
 int ow_file_cursor_foreign(struct ow_source *source, struct ow_reader_info *info, struct ow_file_cursor **ret_walk,
                            struct ow_error *err);
-
-#endif

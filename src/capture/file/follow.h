@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_FILE_FOLLOW_H
-#define OW_CAPTURE_FILE_FOLLOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ void ow_follow_reset(struct ow_follow *follow);
  * it accepts all bytes. It modifies interface descriptions in place.
  */
 size_t ow_follow_feed(struct ow_follow *follow, uint8_t *bytes, size_t size);
-
-#endif

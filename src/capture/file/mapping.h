@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_FILE_MAPPING_H
-#define OW_CAPTURE_FILE_MAPPING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ bool ow_mapping_broken(const struct ow_mapping *mapping);
  */
 void ow_mapping_pass(struct ow_mapping *mapping, const uint8_t *place);
 void ow_mapping_rewind(struct ow_mapping *mapping);
-
-#endif

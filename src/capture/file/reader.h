@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_FILE_READER_H
-#define OW_CAPTURE_FILE_READER_H
+#pragma once
 
 #include "capture/frame.h"
 #include <oneway/error.h>
@@ -49,5 +48,3 @@ int ow_reader_rewind(struct ow_reader *reader, struct ow_error *err);
 
 /* "EN10MB", "RAW", ...; "?" for an unknown value. Static storage. */
 const char *ow_linktype_name(uint16_t linktype);
-
-#endif

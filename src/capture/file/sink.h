@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_FILE_SINK_H
-#define OW_CAPTURE_FILE_SINK_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ void ow_sink_add(struct ow_sink *sink, size_t size);
 int ow_sink_close(struct ow_sink *sink, struct ow_error *err);
 /* Closes and removes the file (only a regular file). sink may be NULL. */
 void ow_sink_abort(struct ow_sink *sink);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_FILE_SOURCE_H
-#define OW_CAPTURE_FILE_SOURCE_H
+#pragma once
 
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ uint64_t ow_source_size(const struct ow_source *source);     /* bytes of the fil
 uint64_t ow_source_position(const struct ow_source *source); /* bytes of the file consumed */
 /* What is wrong with the packed data, without the name of the file; NULL if nothing was found so far. */
 const char *ow_source_damage(const struct ow_source *source);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_FILE_WRITER_H
-#define OW_CAPTURE_FILE_WRITER_H
+#pragma once
 
 #include "capture/frame.h"
 #include <oneway/error.h>
@@ -35,5 +34,3 @@ int ow_writer_write(struct ow_writer *writer, const struct ow_frame *frame, stru
 int ow_writer_close(struct ow_writer *writer, struct ow_error *err);
 /* Closes, ignores errors, and removes the unfinished file. writer may be NULL. */
 void ow_writer_abort(struct ow_writer *writer);
-
-#endif

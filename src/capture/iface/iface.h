@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_IFACE_IFACE_H
-#define OW_CAPTURE_IFACE_IFACE_H
+#pragma once
 
 #include "capture/frame.h"
 #include <oneway/error.h>
@@ -137,5 +136,3 @@ int64_t ow_iface_passed_ns(const struct ow_iface *live);
 bool ow_iface_outage(struct ow_iface *live, struct ow_outage *ret_outage);
 /* For the reading thread only, because it queries the kernel. */
 void ow_iface_counts(struct ow_iface *live, struct ow_iface_counts *ret_counts);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CAPTURE_IFACE_IFACE_OPS_H
-#define OW_CAPTURE_IFACE_IFACE_OPS_H
+#pragma once
 
 #include "capture/iface/iface.h"
 #include <stdatomic.h>
@@ -76,5 +75,3 @@ int ow_iface_leave_out(struct ow_iface *live, struct ow_iface_frame *frames, int
 int ow_iface_open_ring(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err);
 int ow_iface_open_libpcap(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err);
 int ow_iface_open_file(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err);
-
-#endif
