@@ -6,6 +6,7 @@
  */
 #include "capture/file/reader.h"
 #include "capture/file/capture_format.h"
+#include "capture/file/unpack_more.h"
 #include "capture/file/writer.h"
 #include "scratch.h"
 
@@ -112,6 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t written;
 	bool whole, again;
 
+	ow_unpack_more();
 	scratch_open(&file);
 	scratch_add(&file, data, size);
 	if (ow_reader_open(file.path, &reader, &err) == 0) {

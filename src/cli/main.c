@@ -2,6 +2,7 @@
 /* The program: a table of commands. Each has its own file and its own --help. */
 #include "base/word.h"
 #include "capture/file/mapping.h"
+#include "capture/file/unpack_more.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/wrap.h"
@@ -100,6 +101,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	ow_mapping_allow();
+	ow_unpack_more();
 	ow_wrap_streams();
 	int code = run(argc, argv);
 	/*

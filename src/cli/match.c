@@ -118,8 +118,8 @@ static void help(void)
 	      "\n"
 	      "Matches two captures of the same traffic packet by packet: exact one-way delay,\n"
 	      "loss, duplicates and reordering between the points where A and B were taken. Any\n"
-	      "pcap or pcapng file, also gzip-compressed; - is standard input. Durations have a\n"
-	      "unit: ns, us, ms, s, min, h, d.\n",
+	      "pcap or pcapng file, also compressed (gzip, zstd, lz4, xz, bzip2); - is standard\n"
+	      "input. Durations have a unit: ns, us, ms, s, min, h, d.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
 
 struct craft *craft_new(bool big_endian)
 {
@@ -146,26 +145,6 @@ void craft_packet(struct craft *c, uint32_t interface, uint64_t ticks, uint32_t 
 	craft_32(c, len);
 	craft_fill(c, (uint8_t)(0x40 + interface), caplen);
 	craft_end(c, begin);
-}
-
-uint8_t *craft_gzip(const struct craft *c, size_t *ret_size)
-{
-	z_stream z = {0};
-	size_t room;
-	uint8_t *packed;
-
-	assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-	room = deflateBound(&z, c->size);
-	packed = malloc(room);
-	assert_non_null(packed);
-	z.next_in = (uint8_t *)c->bytes;
-	z.avail_in = (uInt)c->size;
-	z.next_out = packed;
-	z.avail_out = (uInt)room;
-	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-	*ret_size = room - z.avail_out;
-	deflateEnd(&z);
-	return packed;
 }
 
 static void keep(struct outcome *o, const struct ow_frame *frame)

@@ -32,9 +32,6 @@ void craft_interface(struct craft *craft, uint16_t linktype, uint32_t snaplen, i
 void craft_statistics(struct craft *craft, uint32_t interface, uint64_t ifdrop, uint64_t osdrop);
 void craft_packet(struct craft *craft, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len);
 
-/* gzip of the whole as one member; *ret_size bytes that the caller frees */
-uint8_t *craft_gzip(const struct craft *craft, size_t *ret_size);
-
 /* All of a file. text is the error or the damage. */
 struct outcome {
 	int opened; /* result of open */

@@ -223,6 +223,30 @@ static void captures_of_two_kinds(void **state)
 	assert_int_equal(frames_in("none.pcap"), 0);
 }
 
+/* The first bytes tell the compression, not the name. */
+static void compressed_captures(void **state)
+{
+	static const char *const commands[] = {"gzip -c", "zstd -qc", "lz4 -qcB4", "xz -0c", "bzip2 -1c"};
+	char command[256], plain[sizeof out];
+
+	(void)state;
+	expect("$ONEWAY match a.pcap b.pcap --json", 0);
+	strcpy(plain, out);
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		snprintf(command, sizeof command,
+		         "mkdir -p packed && %s <a.pcap >packed/a.pcap && %s <b.pcap >packed/b.pcap", commands[i],
+		         commands[i]);
+		expect(command, 0);
+		expect("cd packed && $ONEWAY match a.pcap b.pcap --json", 0);
+		assert_string_equal(out, plain);
+		/* cut: what is there is used, with a warning */
+		expect("cd packed && head -c $(($(stat -c %s a.pcap) - 50)) a.pcap >cut.pcap && $ONEWAY match cut.pcap "
+		       "b.pcap",
+		       0);
+		assert_non_null(strstr(out, " data cut off at offset "));
+	}
+}
+
 static void plot(void **state)
 {
 	(void)state;
@@ -261,10 +285,10 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(outputs_agree),  cmocka_unit_test(text_for_people),
-		cmocka_unit_test(thresholds),     cmocka_unit_test(usage),
-		cmocka_unit_test(files_are_safe), cmocka_unit_test(captures_of_two_kinds),
-		cmocka_unit_test(plot),
+		cmocka_unit_test(outputs_agree),       cmocka_unit_test(text_for_people),
+		cmocka_unit_test(thresholds),          cmocka_unit_test(usage),
+		cmocka_unit_test(files_are_safe),      cmocka_unit_test(captures_of_two_kinds),
+		cmocka_unit_test(compressed_captures), cmocka_unit_test(plot),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

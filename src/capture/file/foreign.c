@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads pcapng and rare pcap variants with libpcap and nanosecond times. libpcap reads from a FILE on top of our
- * source, so gzip and rewinding work. The FILE never gets bytes beyond the block that libpcap is reading. So the
+ * source, so compression and rewinding work. The FILE never gets bytes beyond the block that libpcap is reading. So the
  * follower is at the block of the packet that libpcap returns or rejects.
  *
  * libpcap reuses its buffer, so frames are copied to an arena that holds one batch.

@@ -8,7 +8,7 @@
 
 /*
  * Reads a capture file: classic pcap (micro- and nanoseconds, both byte orders) with our own code, everything else
- * (pcapng, rare pcap variants) with libpcap; either may be gzip-compressed. A path of "-" is standard input. Input that
+ * (pcapng, rare pcap variants) with libpcap; either may be compressed (capture/file/unpack.h). A path of "-" is standard input. Input that
  * cannot seek is copied to an unlinked temporary file, so that it can be rewound. Not thread-safe; different threads
  * may use different readers.
  */

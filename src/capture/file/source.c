@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the bytes of a file: from memory (mapped), with pread(2) directly into the caller's buffer (no shared file
- * position), or through zlib. Damaged gzip data is not an error here: the data before the damage is returned, then the
+ * position), or unpacked. Damaged packed data is not an error here: the data before the damage is returned, then the
  * stream ends, and ow_source_damage() reports it.
  */
 #include "capture/file/source.h"
 
 #include "capture/file/mapping.h"
 #include "capture/file/capture_format.h"
+#include "capture/file/unpack.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,9 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#define PACKED_BYTES   (64U << 10)  /* packed input at a time; the cost is small against inflate (3 ns a byte) */
+#define PACKED_BYTES \
+	(64U << 10) /* packed input at a time; the cost is small against unpacking (0.5 ns a byte and more) */
 #define SPOOL_BYTES    (256U << 10) /* copied at a time from a pipe; a pipe holds 64 KB by default */
 #define READ_MAX_BYTES (1U << 30)   /* read(2) accepts at most 2 GB less a page */
 
@@ -27,15 +28,16 @@ struct ow_source {
 	uint64_t base;   /* offset in fd where the stream starts: standard input may be a file that was partly read */
 	uint64_t offset; /* of the next byte to read, relative to base */
 	uint64_t size;
-	bool compressed;
+	enum ow_packing packing;
 	struct ow_mapping *mapping; /* size bytes from base on; NULL if not mapped */
 	uint64_t passed;            /* mapped bytes that the caller needs no more */
 	bool cut;                   /* the file was truncated meanwhile */
-	/* The rest is used for gzip only. */
-	bool inflating; /* z is initialised */
+	/* The rest is used for packed files only. */
+	const struct ow_unpack_method *method;
+	void *unpacker;
 	bool done;
-	z_stream z;
-	uint8_t *packed;
+	uint8_t *packed;        /* PACKED_BYTES */
+	struct ow_unpack_io io; /* its input lies in packed */
 	char damage[160];
 };
 
@@ -94,7 +96,8 @@ static int temporary_file(const char *dir)
  * which may be endless. */
 static bool is_foreign(const uint8_t *head, size_t size)
 {
-	return size >= 4 && !(head[0] == 0x1f && head[1] == 0x8b) && ow_file_kind(head, size) == OW_FILE_KIND_NONE;
+	return size >= OW_PACKING_MAGIC_MAX && ow_packing_of(head, size) == OW_PACKING_NONE &&
+	       ow_file_kind(head, size) == OW_FILE_KIND_NONE;
 }
 
 /* Replaces fd, which cannot seek, by a temporary file with all its data, if the data begin like a capture file. */
@@ -156,23 +159,27 @@ static int open_file(struct ow_source *s, const char *path, struct ow_error *err
 	return 0;
 }
 
-static int start_gzip(struct ow_source *s, struct ow_error *err)
+static int start_unpacking(struct ow_source *s, struct ow_error *err)
 {
-	uint8_t magic[2];
+	uint8_t magic[OW_PACKING_MAGIC_MAX];
 	size_t got;
 	int r = read_at(s, magic, sizeof magic, &got, err);
 
 	if (r < 0)
 		return r;
 	s->offset = 0;
-	if (got < sizeof magic || magic[0] != 0x1f || magic[1] != 0x8b)
+	s->packing = ow_packing_of(magic, got);
+	if (s->packing == OW_PACKING_NONE)
 		return 0;
-	s->compressed = true;
+	s->method = ow_unpack_method(s->packing);
+	if (!s->method)
+		return ow_error_set(err, ENOTSUP,
+		                    "%s: compressed with %s, which this program cannot unpack: unpack it first",
+		                    s->name, ow_packing_name(s->packing));
 	s->packed = malloc(PACKED_BYTES);
-	/* 16: a gzip header is required */
-	if (!s->packed || inflateInit2(&s->z, 15 + 16) != Z_OK)
+	s->unpacker = s->method->open();
+	if (!s->packed || !s->unpacker)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", s->name);
-	s->inflating = true;
 	return 0;
 }
 
@@ -187,7 +194,7 @@ int ow_source_open(const char *path, struct ow_source **ret_source, struct ow_er
 	s->name = strdup(strcmp(path, "-") ? path : "standard input");
 	r = s->name ? open_file(s, path, err) : ow_error_set(err, ENOMEM, "%s: out of memory", path);
 	if (r == 0)
-		r = start_gzip(s, err);
+		r = start_unpacking(s, err);
 	if (r < 0) {
 		ow_source_close(s);
 		return r;
@@ -200,8 +207,8 @@ void ow_source_close(struct ow_source *s)
 {
 	if (!s)
 		return;
-	if (s->inflating)
-		inflateEnd(&s->z);
+	if (s->unpacker)
+		s->method->close(s->unpacker);
 	ow_mapping_close(s->mapping);
 	if (s->fd >= 0)
 		close(s->fd);
@@ -212,36 +219,36 @@ void ow_source_close(struct ow_source *s)
 
 static void note_damage(struct ow_source *s, const char *what)
 {
-	snprintf(s->damage, sizeof s->damage, "gzip data %s at offset %llu", what,
+	snprintf(s->damage, sizeof s->damage, "%s data %s at offset %llu", ow_packing_name(s->packing), what,
 	         (unsigned long long)ow_source_position(s));
 	s->done = true;
 }
 
-/* Reads more packed input behind what is left; false at the end of the file. */
+/* Reads more packed input behind what is left; 0 at the end of the file. */
 static int more_packed(struct ow_source *s, struct ow_error *err)
 {
 	size_t got = 0;
 	int r;
 
-	if (s->z.avail_in)
-		memmove(s->packed, s->z.next_in, s->z.avail_in);
-	r = read_at(s, s->packed + s->z.avail_in, PACKED_BYTES - s->z.avail_in, &got, err);
+	if (s->io.in_bytes)
+		memmove(s->packed, s->io.in, s->io.in_bytes);
+	r = read_at(s, s->packed + s->io.in_bytes, PACKED_BYTES - s->io.in_bytes, &got, err);
 	if (r < 0)
 		return r;
-	s->z.next_in = s->packed;
-	s->z.avail_in += (uInt)got;
+	s->io.in = s->packed;
+	s->io.in_bytes += got;
 	return got > 0;
 }
 
-/* After a gzip member may follow: another member, nothing, or zeros as tape blocks leave them. Other data is damage. */
+/* After a member may follow: another member, nothing, or zeros as tape blocks leave them. Other data is damage. */
 static int next_member(struct ow_source *s, struct ow_error *err)
 {
 	for (;;) {
-		while (s->z.avail_in && *s->z.next_in == 0) {
-			s->z.next_in++;
-			s->z.avail_in--;
+		while (s->io.in_bytes && *s->io.in == 0) {
+			s->io.in++;
+			s->io.in_bytes--;
 		}
-		if (s->z.avail_in >= 2)
+		if (s->io.in_bytes >= OW_PACKING_MAGIC_MAX)
 			break;
 		int r = more_packed(s, err);
 		if (r < 0)
@@ -249,58 +256,56 @@ static int next_member(struct ow_source *s, struct ow_error *err)
 		if (r == 0)
 			break;
 	}
-	if (s->z.avail_in == 0)
+	if (s->io.in_bytes == 0)
 		s->done = true;
-	else if (s->z.avail_in < 2 || s->z.next_in[0] != 0x1f || s->z.next_in[1] != 0x8b)
+	else if (ow_packing_of(s->io.in, s->io.in_bytes) != s->packing)
 		note_damage(s, "followed by other data");
-	else
-		inflateReset(&s->z);
+	else if (s->method->restart(s->unpacker) < 0)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", s->name);
 	return 0;
 }
 
-static int inflate_some(struct ow_source *s, struct ow_error *err)
+static int unpack_some(struct ow_source *s, struct ow_error *err)
 {
-	int r, state;
+	size_t in = s->io.in_bytes, out = s->io.out_bytes;
+	int r = s->method->step(s->unpacker, &s->io);
 
-	if (s->z.avail_in == 0) {
+	if (r == OW_UNPACK_END)
+		return next_member(s, err);
+	if (r == OW_UNPACK_DAMAGED) {
+		note_damage(s, "damaged");
+	} else if (r == OW_UNPACK_TOO_LARGE) {
+		note_damage(s, "that needs more than 128 MiB of memory");
+	} else if (r < 0) {
+		return ow_error_set(err, -r, "%s: out of memory", s->name);
+	} else if (in == s->io.in_bytes && out == s->io.out_bytes) {
 		r = more_packed(s, err);
 		if (r < 0)
 			return r;
-		if (r == 0) {
+		if (r == 0)
 			note_damage(s, "cut off");
-			return 0;
-		}
 	}
-	state = inflate(&s->z, Z_NO_FLUSH);
-	if (state == Z_STREAM_END)
-		return next_member(s, err);
-	if (state == Z_MEM_ERROR)
-		return ow_error_set(err, ENOMEM, "%s: out of memory", s->name);
-	if (state != Z_OK && state != Z_BUF_ERROR)
-		note_damage(s, "damaged");
 	return 0;
 }
 
 int ow_source_read(struct ow_source *s, void *buffer, size_t size, size_t *ret_got, struct ow_error *err)
 {
-	if (!s->compressed)
+	if (!s->unpacker)
 		return read_at(s, buffer, size, ret_got, err);
-	if (size > READ_MAX_BYTES)
-		size = READ_MAX_BYTES;
-	s->z.next_out = buffer;
-	s->z.avail_out = (uInt)size;
-	while (s->z.avail_out && !s->done) {
-		int r = inflate_some(s, err);
+	s->io.out = buffer;
+	s->io.out_bytes = size;
+	while (s->io.out_bytes && !s->done) {
+		int r = unpack_some(s, err);
 		if (r < 0)
 			return r;
 	}
-	*ret_got = size - s->z.avail_out;
+	*ret_got = size - s->io.out_bytes;
 	return 0;
 }
 
 bool ow_source_map(struct ow_source *s, const uint8_t **ret_bytes, size_t *ret_size)
 {
-	if (!s->mapping && !s->compressed)
+	if (!s->mapping && !s->unpacker)
 		s->mapping = ow_mapping_open(s->fd, s->base, s->size);
 	if (!s->mapping || s->offset > s->size)
 		return false;
@@ -334,11 +339,9 @@ int ow_source_rewind(struct ow_source *s, struct ow_error *err)
 		ow_mapping_rewind(s->mapping);
 	s->damage[0] = 0;
 	s->done = false;
-	if (!s->compressed)
-		return 0;
-	s->z.avail_in = 0;
-	if (inflateReset(&s->z) != Z_OK)
-		return ow_error_set(err, EIO, "%s: cannot rewind gzip data", s->name);
+	s->io.in_bytes = 0;
+	if (s->unpacker && s->method->restart(s->unpacker) < 0)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", s->name);
 	return 0;
 }
 
@@ -349,7 +352,7 @@ const char *ow_source_name(const struct ow_source *s)
 
 bool ow_source_compressed(const struct ow_source *s)
 {
-	return s->compressed;
+	return s->unpacker != NULL;
 }
 
 uint64_t ow_source_size(const struct ow_source *s)
@@ -361,7 +364,7 @@ uint64_t ow_source_position(const struct ow_source *s)
 {
 	if (s->mapping && s->offset == s->size)
 		return s->passed;
-	return s->offset - (s->compressed ? s->z.avail_in : 0);
+	return s->offset - s->io.in_bytes;
 }
 
 const char *ow_source_damage(const struct ow_source *s)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * A rewindable stream of bytes from a file, unpacked if it is gzip. Input that cannot seek (pipes, "-") is first copied
+ * A rewindable stream of bytes from a file, unpacked if it is compressed (capture/file/unpack.h). Input that cannot seek (pipes, "-") is first copied
  * to an unlinked temporary file in $TMPDIR or /tmp.
  */
 struct ow_source;
