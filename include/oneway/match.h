@@ -162,6 +162,7 @@ struct ow_match_report {
 	size_t intervals;
 	const char *const *warning;
 	size_t warnings;
+	uint32_t files[OW_SIDES]; /* capture files of a set of files; 0 = the path is one file */
 };
 
 struct ow_match;
@@ -176,7 +177,8 @@ static inline void ow_match_defaults(struct ow_match_options *ret_options)
 }
 
 /*
- * Matches the two files: pcap or pcapng, each may be compressed with gzip. options: NULL = the defaults; not used after
+ * Matches the two captures: pcap or pcapng, each may be compressed with gzip. A path is a file, a folder of files, a
+ * pattern of the shell, or several of these joined by +; the files of a set are read in the order of time. options: NULL = the defaults; not used after
  * the return. On success *ret_match owns the report, and the caller frees it with ow_match_free; on failure it is not
  * set. err may be NULL.
  *   -ENOMSG  the captures have nothing in common (the error gives the reason)

@@ -9,6 +9,7 @@
 #include "cli/terminal.h"
 
 #include "base/time.h"
+#include "capture/file/file_set.h"
 #include "report/match_flows.h"
 #include "report/plot.h"
 #include "report/report.h"
@@ -119,12 +120,14 @@ static void help(void)
 	      "Matches two captures of the same traffic packet by packet: exact one-way delay,\n"
 	      "loss, duplicates and reordering between the points where A and B were taken. Any\n"
 	      "pcap or pcapng file, also compressed (gzip, zstd, lz4, xz, bzip2); - is standard\n"
-	      "input. Durations have a unit: ns, us, ms, s, min, h, d.\n",
+	      "input. Instead of a file: a folder of files, a quoted pattern, or several of them\n"
+	      "joined by +. Durations have a unit: ns, us, ms, s, min, h, d.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
 	      "Examples:\n"
 	      "  oneway match client.pcap server.pcap\n"
+	      "  oneway match 'client_*.pcap*' server/                 rotated files\n"
 	      "  oneway match --offset auto lan.pcapng wan.pcapng.gz    clocks not synchronised\n"
 	      "  oneway match --level nat inside.pcap outside.pcap      a NAT in between\n"
 	      "  oneway match --json --interval 1s a.pcap b.pcap | jq .a_to_b.delay_ns\n"
@@ -182,6 +185,21 @@ static void on_progress(void *arg, double done)
 	ow_progress_show(&c->progress, done);
 }
 
+/* Whether the file is the capture, or one of its files. */
+static bool is_input(const char *path, const char *capture)
+{
+	if (ow_file_set_is_file(capture))
+		return ow_same_file(path, capture);
+	struct ow_file_set set;
+	bool found = false;
+	if (ow_file_set_find(capture, &set, NULL) == 0) {
+		for (size_t i = 0; i < set.count && !found; i++)
+			found = ow_same_file(path, set.file[i].path);
+	}
+	ow_file_set_done(&set);
+	return found;
+}
+
 /* No output may overwrite an input or another output. */
 static int check_outputs(const struct arguments *args, struct ow_error *err)
 {
@@ -196,7 +214,7 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 	for (size_t i = 0; i < count; i++) {
 		const char *path = outputs[i].path;
 		for (int side = 0; path && side < OW_SIDES; side++) {
-			if (ow_same_file(path, args->path[side]))
+			if (is_input(path, args->path[side]))
 				return ow_error_set(err, EINVAL, "%s %.200s would overwrite the input %.200s",
 				                    outputs[i].option, path, args->path[side]);
 		}

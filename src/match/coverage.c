@@ -52,19 +52,28 @@ static void sift_down(struct ow_silences *s)
 	}
 }
 
-void ow_silences_note(struct ow_silences *s, int64_t from_ns, int64_t to_ns)
+static void keep(struct ow_silences *s, const struct ow_silence *silence)
 {
-	if (to_ns - from_ns <= s->least_ns)
-		return;
 	if (s->count < OW_SILENCES_MAX) {
-		s->silence[s->count] = (struct ow_silence){from_ns, to_ns};
+		s->silence[s->count] = *silence;
 		sift_up(s, s->count++);
-	} else {
-		s->silence[0] = (struct ow_silence){from_ns, to_ns};
+	} else if (length(silence) > length(&s->silence[0])) {
+		s->silence[0] = *silence;
 		sift_down(s);
 	}
-	if (s->count == OW_SILENCES_MAX)
+	if (s->count == OW_SILENCES_MAX && length(&s->silence[0]) > s->least_ns)
 		s->least_ns = length(&s->silence[0]);
+}
+
+void ow_silences_note(struct ow_silences *s, int64_t from_ns, int64_t to_ns)
+{
+	if (to_ns - from_ns > s->least_ns)
+		keep(s, &(struct ow_silence){from_ns, to_ns, false});
+}
+
+void ow_silences_note_files(struct ow_silences *s, int64_t from_ns, int64_t to_ns)
+{
+	keep(s, &(struct ow_silence){from_ns, to_ns, true});
 }
 
 static int by_time(const void *a, const void *b)
@@ -123,11 +132,23 @@ static int64_t missing_for(const struct ow_missed *from, const struct ow_missed 
 	       (from->first_ns < to->first_ns ? from->first_ns : to->first_ns);
 }
 
+/* Between two files packets are missing because a file is, unless hardly more are than loss explains. */
+static enum ow_hole_verdict judge_between_files(const struct ow_gap *gap, double chance, uint64_t packets)
+{
+	if (gap->from.packets + gap->to.packets == 0 || by_chance(chance, packets, CHANCE_SAID))
+		return OW_NO_HOLE;
+	return gap->from.packets ? OW_HOLE : OW_HOLE_OR_OUTAGE;
+}
+
 enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, double loss_ratio, uint64_t packets)
 {
 	const struct ow_missed *from = &gap->from, *to = &gap->to;
 	double unsent = (double)from->packets * log_share(extra_ratio),
 	       lost = (double)to->packets * log_share(loss_ratio);
+	enum ow_hole_verdict missing_file =
+		gap->silence.between_files ? judge_between_files(gap, unsent + lost, packets) : OW_NO_HOLE;
+	if (missing_file != OW_NO_HOLE)
+		return missing_file;
 	bool long_enough = missing_for(from, to) >= OW_SILENCE_LEAST_NS / 2;
 	/* Networks lose packets, but do not create them: a packet from here was missed by this capture. */
 	if (from->packets && long_enough && !by_chance(unsent + lost, packets, CHANCE_MOST))

@@ -15,6 +15,7 @@
 
 struct ow_silence {
 	int64_t from_ns, to_ns;
+	bool between_files; /* no file of the capture covers it: one may be missing */
 };
 
 /* The longest silences of a capture. They do not overlap. */
@@ -26,6 +27,8 @@ struct ow_silences {
 
 void ow_silences_init(struct ow_silences *silences);
 void ow_silences_note(struct ow_silences *silences, int64_t from_ns, int64_t to_ns);
+/* A silence of any length between two files. */
+void ow_silences_note_files(struct ow_silences *silences, int64_t from_ns, int64_t to_ns);
 /* Sorts them by time, when all are noted. */
 void ow_silences_sort(struct ow_silences *silences);
 

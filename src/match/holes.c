@@ -10,7 +10,8 @@ static struct ow_silence common_silence(const struct ow_match_pass *p, enum ow_s
 {
 	const struct ow_silence *s = &p->tap[side].facts.silences.silence[i];
 	struct ow_time_base base = ow_match_pass_time_base(p, side);
-	return (struct ow_silence){ow_time_base_common(&base, s->from_ns), ow_time_base_common(&base, s->to_ns)};
+	return (struct ow_silence){ow_time_base_common(&base, s->from_ns), ow_time_base_common(&base, s->to_ns),
+	                           s->between_files};
 }
 
 /*
@@ -33,6 +34,8 @@ static bool both_silent(const struct ow_match_pass *p, enum ow_side side, const 
                         int64_t apart_ns, unsigned *next)
 {
 	unsigned count = p->tap[!side].facts.silences.count;
+	int64_t length_ns = silence->to_ns - silence->from_ns;
+	apart_ns = apart_ns < length_ns / 2 ? apart_ns : length_ns / 2;
 	while (*next < count && common_silence(p, !side, *next).to_ns <= silence->from_ns)
 		++*next;
 	for (unsigned i = *next; i < count; i++) {
@@ -41,7 +44,7 @@ static bool both_silent(const struct ow_match_pass *p, enum ow_side side, const 
 		int64_t to = other.to_ns < silence->to_ns ? other.to_ns : silence->to_ns;
 		if (to <= from)
 			return false;
-		if (silence->to_ns - silence->from_ns - (to - from) < apart_ns)
+		if (length_ns - (to - from) < apart_ns)
 			return true;
 	}
 	return false;

@@ -55,6 +55,7 @@ int ow_match_fill_report(struct ow_match *m)
 			.linktype = facts->mixed_links ? "mixed" : ow_linktype_name(info->linktype),
 			.resolution_ns = info->resolution_ns,
 		};
+		report->files[side] = info->files;
 		report->unclassified[side] = p->unclassified[side];
 		report->outside_overlap[side] = p->outside[side];
 		report->skipped[side] = ow_record_reader_skipped(facts) - p->resent[side];

@@ -10,6 +10,8 @@
 
 #define PROTO_TCP 6
 #define PROTO_UDP 17
+/* Frames that come at random are this many times their usual time apart once in 10^8. */
+#define FILES_APART 20
 
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
 #define TIME_MAX_NS ((INT64_C(1) << 62) - 1)
@@ -317,12 +319,31 @@ static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, 
 	return count;
 }
 
+/*
+ * Notes the time between two files of a set, if it is far longer than that between two frames: a file may be missing.
+ */
+static void note_gap_between_files(struct ow_record_reader *tap, int64_t time_ns)
+{
+	struct ow_record_reader_facts *f = &tap->facts;
+	if (tap->previous_ns <= 0 || time_ns <= f->last_ns || time_ns > TIME_MAX_NS)
+		return;
+	int64_t usual_ns = (f->last_ns - f->first_ns) / (int64_t)f->packets;
+	if (time_ns - f->last_ns <= FILES_APART * usual_ns)
+		return;
+	ow_silences_note_files(&f->silences, f->last_ns, time_ns);
+	tap->previous_ns = time_ns; /* so that it is not noted as a silence within a file */
+}
+
 static int read_frames(struct ow_record_reader *tap, struct ow_error *err)
 {
 	int frames = ow_reader_read(tap->reader, tap->frame, OW_RECORD_READER_FRAMES, err);
 	bool mapped = frames > 0 && ow_reader_info(tap->reader)->mapped;
 	tap->frames = frames > 0 ? frames : 0;
 	tap->next = 0;
+	if (frames > 0 && tap->facts.packets == 0)
+		tap->linktype = tap->frame[0].linktype;
+	if (frames > 0 && ow_reader_info(tap->reader)->after_gap)
+		note_gap_between_files(tap, tap->frame[0].time_ns);
 	tap->ahead = mapped ? (size_t)(tap->frame[frames - 1].data - tap->frame[0].data) : 0;
 	return frames;
 }
@@ -339,7 +360,7 @@ int ow_record_reader_read(struct ow_record_reader *tap, struct ow_record record[
 			break;
 		int i = tap->next, room = OW_RECORD_READER_BATCH - records, left = tap->frames - i;
 		int plains = take_plains(tap, &tap->frame[i], left < room ? left : room, &record[records]);
-		tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
+		tap->facts.mixed_links |= tap->frame[i].linktype != tap->linktype;
 		records += plains;
 		tap->next += plains;
 		if (plains)

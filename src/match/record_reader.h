@@ -41,6 +41,7 @@ struct ow_record_reader {
 	struct ow_flow_table *flows;
 	struct ow_record_reader_facts facts;
 	int64_t previous_ns;
+	uint16_t linktype;          /* of the first frame */
 	struct ow_copy_rule copies; /* which packets are copies, if there is a dedup */
 	struct ow_duplicate_filter *dedup;
 	const uint32_t *pair;       /* names of pairs of flows, by number of the flow: they enter the id; 0 = none */

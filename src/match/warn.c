@@ -106,6 +106,8 @@ static int warn_capture(struct ow_match *m, unsigned side)
 	const struct ow_record_reader_facts *f = &tap->facts;
 	char text[OW_DURATION_TEXT];
 	int r = warn_damage(m, side);
+	if (r == 0 && ow_reader_note(tap->reader))
+		r = warn(m, "%s: %s", name(side), ow_reader_note(tap->reader));
 	uint64_t dropped = ow_reader_info(tap->reader)->dropped;
 	if (r == 0 && dropped)
 		r = warn(m,
@@ -671,9 +673,11 @@ static int warn_hole(struct ow_match *m, unsigned side, const struct ow_gap *gap
 		            name(side), length, when, name(!side), to);
 	return warn(m, "%s shows no packet at all for %s from %s, while %s shows %llu: %s; they do not count as lost",
 	            name(side), length, when, name(!side), (unsigned long long)gap->packets,
-	            gap->verdict == OW_HOLE ? "its capture did not run, or dropped everything"
-	                                    : "its capture did not run, or everything that it sees was cut off, which "
-	                                      "cannot be told apart");
+	            gap->silence.between_files ? "no file of its set covers this time, one may be missing"
+	            : gap->verdict == OW_HOLE
+	                    ? "its capture did not run, or dropped everything"
+	                    : "its capture did not run, or everything that it sees was cut off, which "
+	                      "cannot be told apart");
 }
 
 static int warn_holes(struct ow_match *m, unsigned side)

@@ -7,10 +7,12 @@
 static const char *const level_name[] = {"auto", "ip", "nat", "frame"};
 static const char *const clock_name[] = {"none", "given", "estimated"};
 
-static void put_capture(struct ow_json *json, const char *name, const struct ow_capture_info *info)
+static void put_capture(struct ow_json *json, const char *name, const struct ow_capture_info *info, uint32_t files)
 {
 	ow_json_object(json, name);
 	ow_json_string(json, "path", info->path);
+	if (files)
+		ow_json_count(json, "files", files);
 	ow_json_count(json, "packets", info->packets);
 	ow_json_integer_if(json, "first_ns", info->packets, info->first_ns);
 	ow_json_integer_if(json, "last_ns", info->packets, info->last_ns);
@@ -23,8 +25,8 @@ static void put_inputs(struct ow_json *json, const struct ow_match_report *repor
 {
 	ow_json_object(json, "inputs");
 	ow_json_style(json, OW_JSON_LINES);
-	put_capture(json, "a", &report->capture[OW_SIDE_A]);
-	put_capture(json, "b", &report->capture[OW_SIDE_B]);
+	put_capture(json, "a", &report->capture[OW_SIDE_A], report->files[OW_SIDE_A]);
+	put_capture(json, "b", &report->capture[OW_SIDE_B], report->files[OW_SIDE_B]);
 	ow_json_end(json);
 }
 

@@ -74,6 +74,9 @@ static void put_captures(const struct style *style, const struct ow_match_report
 		fprintf(style->out, "%s%c%s  ", style->bold, 'A' + side, style->plain);
 		const char *path = report->capture[side].path;
 		put_clean(style->out, path, strlen(path));
+		if (report->files[side])
+			fprintf(style->out, "  %" PRIu32 " %s", report->files[side],
+			        ow_plural(report->files[side], "file", "files"));
 		fputs("\n  ", style->out);
 		const char *unit = ow_plural(report->capture[side].packets, " packet  ", " packets ");
 		for (int i = 0; i < COLUMNS; i++)

@@ -1,78 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recognises the format of a capture file by its first bytes and opens the cursor for it. */
+/* A capture: one file, or a set of files. */
 #include "capture/file/reader.h"
 
-#include "base/bytes.h"
-#include "capture/file/capture_format.h"
+#include "capture/file/file_merge.h"
+#include "capture/file/file_reader.h"
+#include "capture/file/file_set.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct ow_reader {
-	struct ow_source *source;
-	struct ow_file_cursor *walk;
-	struct ow_reader_info info;
-	char *path;
-	bool ended;
+	struct ow_file_reader *file; /* NULL if it is a set */
+	struct ow_file_merge *merge;
+	struct ow_file_set set;
+	char *name; /* of the set */
 };
 
-static int refuse(const struct ow_source *source, const uint8_t *head, size_t size, struct ow_error *err)
+static int open_set(struct ow_reader *r, const char *name, struct ow_error *err)
 {
-	const char *name = ow_source_name(source), *damage = ow_source_damage(source);
-
-	if (damage)
-		return ow_error_set(err, EINVAL, "%s: not a capture file (%s)", name, damage);
-	if (size == 0)
-		return ow_error_set(err, EINVAL, "%s: not a capture file (it is empty)", name);
-	if (size < 4)
-		return ow_error_set(err, EINVAL, "%s: not a capture file (it has only %zu bytes)", name, size);
-	return ow_error_set(err, EINVAL, "%s: not a capture file (starts with %02x %02x %02x %02x)", name, head[0],
-	                    head[1], head[2], head[3]);
-}
-
-static int start_walk(struct ow_reader *r, struct ow_error *err)
-{
-	uint8_t head[OW_PCAP_HEADER_BYTES] = {0};
-	size_t got;
-	int result = ow_source_read(r->source, head, sizeof head, &got, err);
-
-	if (result < 0)
-		return result;
-	switch (ow_file_kind(head, got)) {
-	case OW_FILE_KIND_CLASSIC:
-		if (got < sizeof head && ow_source_damage(r->source))
-			return refuse(r->source, head, got, err);
-		if (got < sizeof head)
-			return ow_error_set(err, EINVAL, "%s: cut off in the file header (%zu of %zu bytes)",
-			                    ow_source_name(r->source), got, sizeof head);
-		return ow_file_cursor_classic(r->source, head, &r->info, &r->walk, err);
-	case OW_FILE_KIND_VARIANT:
-	case OW_FILE_KIND_PCAPNG:
-		result = ow_source_rewind(r->source, err);
-		return result < 0 ? result : ow_file_cursor_foreign(r->source, &r->info, &r->walk, err);
-	default:
-		return refuse(r->source, head, got, err);
-	}
+	r->name = strdup(name);
+	if (!r->name)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", name);
+	int result = ow_file_set_find(name, &r->set, err);
+	return result < 0 ? result : ow_file_merge_open(r->name, &r->set, &r->merge, err);
 }
 
 int ow_reader_open(const char *path, struct ow_reader **ret_reader, struct ow_error *err)
 {
 	struct ow_reader *r = calloc(1, sizeof *r);
-	int result;
-
-	if (r)
-		r->path = strdup(path);
-	if (!r || !r->path) {
-		ow_reader_close(r);
+	if (!r)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
-	}
-	result = ow_source_open(path, &r->source, err);
-	if (result == 0) {
-		r->info.path = r->path;
-		r->info.compressed = ow_source_compressed(r->source);
-		r->info.size_bytes = ow_source_size(r->source);
-		result = start_walk(r, err);
-	}
+	int result = ow_file_set_is_file(path) ? ow_file_reader_open(path, &r->file, err) : open_set(r, path, err);
 	if (result < 0) {
 		ow_reader_close(r);
 		return result;
@@ -85,48 +43,40 @@ void ow_reader_close(struct ow_reader *r)
 {
 	if (!r)
 		return;
-	if (r->walk)
-		r->walk->ops->free(r->walk);
-	ow_source_close(r->source);
-	free(r->path);
+	ow_file_reader_close(r->file);
+	ow_file_merge_close(r->merge);
+	ow_file_set_done(&r->set);
+	free(r->name);
 	free(r);
 }
 
 const struct ow_reader_info *ow_reader_info(const struct ow_reader *r)
 {
-	return &r->info;
+	return r->file ? ow_file_reader_info(r->file) : ow_file_merge_info(r->merge);
 }
 
 int ow_reader_read(struct ow_reader *r, struct ow_frame *frames, size_t max, struct ow_error *err)
 {
-	int n;
-
-	if (r->ended || max == 0)
-		return 0;
-	n = r->walk->ops->read(r->walk, frames, max, err);
-	r->ended = n <= 0;
-	return n;
+	return r->file ? ow_file_reader_read(r->file, frames, max, err)
+	               : ow_file_merge_read(r->merge, frames, max, err);
 }
 
 const char *ow_reader_damage(const struct ow_reader *r)
 {
-	return r->walk->damage.text[0] ? r->walk->damage.text : NULL;
+	return r->file ? ow_file_reader_damage(r->file) : ow_file_merge_damage(r->merge);
+}
+
+const char *ow_reader_note(const struct ow_reader *r)
+{
+	return r->file ? NULL : ow_file_merge_note(r->merge);
 }
 
 uint64_t ow_reader_position(const struct ow_reader *r)
 {
-	return ow_source_position(r->source);
+	return r->file ? ow_file_reader_position(r->file) : ow_file_merge_position(r->merge);
 }
 
 int ow_reader_rewind(struct ow_reader *r, struct ow_error *err)
 {
-	int result = ow_source_rewind(r->source, err);
-
-	if (result < 0)
-		return result;
-	r->walk->number = 0;
-	r->walk->damage.text[0] = 0;
-	result = r->walk->ops->rewind(r->walk, err);
-	r->ended = result < 0;
-	return result;
+	return r->file ? ow_file_reader_rewind(r->file, err) : ow_file_merge_rewind(r->merge, err);
 }

@@ -7,8 +7,10 @@
 #include <stddef.h>
 
 /*
- * Reads a capture file: classic pcap (micro- and nanoseconds, both byte orders) with our own code, everything else
- * (pcapng, rare pcap variants) with libpcap; either may be compressed (capture/file/unpack.h). A path of "-" is standard input. Input that
+ * Reads a capture: a file, or the files of a folder, of a pattern or of several of these joined by +, which are read in
+ * the order of time (capture/file/file_set.h, file_merge.h). Classic pcap (micro- and nanoseconds, both byte orders) is
+ * read with our own code, everything else (pcapng, rare pcap variants) with libpcap; either may be compressed
+ * (capture/file/unpack.h). A path of "-" is standard input. Input that
  * cannot seek is copied to an unlinked temporary file, so that it can be rewound. Not thread-safe; different threads
  * may use different readers.
  */
@@ -22,8 +24,10 @@ struct ow_reader_info {
 	uint16_t linktype;     /* of the file; for pcapng that of the first interface, and each frame has its own */
 	uint32_t snaplen;      /* as the file declares it; 0 = unlimited or unknown */
 	int64_t resolution_ns; /* 1000 for microsecond files; 1 for nanoseconds and finer; the coarsest of pcapng */
-	uint64_t size_bytes;   /* of the file on disk, for progress reports */
+	uint64_t size_bytes;   /* of the files on disk, for progress reports */
 	uint64_t dropped;      /* packets that the capture lost, if a pcapng file says so; complete at its end */
+	uint32_t files;        /* of a set, those that are captures; 0 = one file, that is not one of a set */
+	bool after_gap;        /* of a set: no file covers the time before the frames that were read last */
 };
 
 int ow_reader_open(const char *path, struct ow_reader **ret_reader, struct ow_error *err);
@@ -39,6 +43,9 @@ int ow_reader_read(struct ow_reader *reader, struct ow_frame *frames, size_t max
 
 /* One line with file and offset if the file is truncated or damaged, else NULL. Valid until rewind or close. */
 const char *ow_reader_damage(const struct ow_reader *reader);
+
+/* What a user should know about the files of a set, in a line; NULL if there is nothing. */
+const char *ow_reader_note(const struct ow_reader *reader);
 
 /* Bytes of the file consumed so far, for progress reports. */
 uint64_t ow_reader_position(const struct ow_reader *reader);

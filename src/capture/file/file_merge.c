@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each file is opened once to learn when it begins; then the files are read in that order. While several files cover
+ * the same time, the earliest of their next frames is returned. A frame that two of these files have, with the same time
+ * and the same bytes, is returned once: the files overlap.
+ *
+ * Frames are pointers into the files' buffers. A file is read further only at the start of a call, so that the frames of
+ * the call before stay valid.
+ */
+#include "capture/file/file_merge.h"
+
+#include "base/format.h"
+#include "base/time.h"
+#include "base/word.h"
+#include "capture/file/file_reader.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define BATCH     64   /* frames read of a file at a time */
+#define SAME_MOST 1024 /* frames with the same time that are compared with those of other files */
+/*
+ * Files of parallel links begin and end together. A link whose files begin later, or end earlier, by more than this may
+ * have missed packets.
+ */
+#define UNEVEN_NS OW_NS_PER_S
+
+/* A file with frames. */
+struct member {
+	const char *path;
+	unsigned part;
+	int64_t first_ns;
+	uint64_t size_bytes;
+};
+
+/* A file that covers the time that is being read. */
+struct opened {
+	struct ow_file_reader *reader;
+	const struct member *member;
+	int next, count;
+	int64_t time_ns; /* of the next frame; that of the frame before, if it has none */
+	struct ow_frame frame[BATCH];
+};
+
+struct ow_file_merge {
+	struct ow_reader_info info;
+	struct member *member; /* in the order of their first frames */
+	size_t members, begun;
+	struct opened *opened[OW_FILE_MERGE_OPEN];
+	unsigned open;
+	uint64_t number;
+	uint64_t passed_bytes; /* of the files that were read to their end */
+	size_t ignored;        /* files of folders that are no captures */
+	const char *ignored_path;
+	/* Frames of the time same_ns that may be in other files as well. */
+	int64_t same_ns;
+	unsigned same;
+	struct {
+		uint64_t hash;
+		const struct member *member;
+	} known[SAME_MOST];
+	uint64_t repeated;
+	struct {
+		int64_t first_ns, last_ns;
+		bool known;
+	} part[OW_FILE_SET_PARTS];
+	unsigned parts;
+	size_t damaged, empty_damaged; /* empty: without a frame, known from the start */
+	struct ow_error damage, note;
+};
+
+/* -- the files and when they begin -------------------------------------------------------------------------------- */
+
+static void note_info(struct ow_file_merge *m, const struct ow_reader_info *of, bool first)
+{
+	struct ow_reader_info *info = &m->info;
+	if (first) {
+		info->format = of->format;
+		info->linktype = of->linktype;
+		info->snaplen = of->snaplen;
+	}
+	info->compressed |= of->compressed;
+	/* The shortest limit holds for all. */
+	if (of->snaplen && (!info->snaplen || of->snaplen < info->snaplen))
+		info->snaplen = of->snaplen;
+	if (of->resolution_ns > info->resolution_ns)
+		info->resolution_ns = of->resolution_ns;
+	info->size_bytes += of->size_bytes;
+}
+
+/* The time of the first frame that has one. Returns whether the file has a frame, or a negative errno. */
+static int first_time(struct ow_file_reader *reader, int64_t *ret_ns, struct ow_error *err)
+{
+	struct ow_frame frame[BATCH];
+	int n = ow_file_reader_read(reader, frame, BATCH, err);
+	*ret_ns = 0;
+	for (int i = 0; i < n && *ret_ns == 0; i++)
+		*ret_ns = frame[i].time_ns;
+	return n < 0 ? n : n > 0;
+}
+
+static int note_member(struct ow_file_merge *m, const struct ow_file_set_file *file, struct ow_error *err)
+{
+	struct ow_file_reader *reader;
+	int64_t first_ns;
+	int r = ow_file_reader_open(file->path, &reader, err);
+	if (r == -EINVAL && file->of_folder) {
+		m->ignored_path = m->ignored++ ? m->ignored_path : file->path;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	r = first_time(reader, &first_ns, err);
+	if (r >= 0)
+		note_info(m, ow_file_reader_info(reader), m->info.files++ == 0);
+	if (r > 0)
+		m->member[m->members++] = (struct member){.path = file->path,
+		                                          .part = file->part,
+		                                          .first_ns = first_ns,
+		                                          .size_bytes = ow_file_reader_info(reader)->size_bytes};
+	else if (r == 0 && ow_file_reader_damage(reader) && m->empty_damaged++ == 0)
+		ow_error_set(&m->damage, EINVAL, "%s", ow_file_reader_damage(reader));
+	ow_file_reader_close(reader);
+	return r < 0 ? r : 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	if (x->first_ns != y->first_ns)
+		return x->first_ns < y->first_ns ? -1 : 1;
+	return strcmp(x->path, y->path);
+}
+
+int ow_file_merge_open(const char *name, const struct ow_file_set *set, struct ow_file_merge **ret_merge,
+                       struct ow_error *err)
+{
+	struct ow_file_merge *m = calloc(1, sizeof *m);
+	int r = 0;
+	if (!m || !(m->member = calloc(set->count, sizeof *m->member))) {
+		ow_file_merge_close(m);
+		return ow_error_set(err, ENOMEM, "%s: out of memory", name);
+	}
+	m->info.path = name;
+	m->parts = set->parts;
+	for (size_t i = 0; i < set->count && r == 0; i++)
+		r = note_member(m, &set->file[i], err);
+	if (r == 0 && !m->info.files)
+		r = ow_error_set(err, EINVAL, "%s: there is no capture file in this folder", name);
+	if (r < 0) {
+		ow_file_merge_close(m);
+		return r;
+	}
+	m->damaged = m->empty_damaged;
+	qsort(m->member, m->members, sizeof *m->member, by_start);
+	*ret_merge = m;
+	return 0;
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------ */
+
+static void close_opened(struct ow_file_merge *m, unsigned i)
+{
+	struct opened *file = m->opened[i];
+	ow_file_reader_close(file->reader);
+	free(file);
+	memmove(&m->opened[i], &m->opened[i + 1], (--m->open - i) * sizeof *m->opened);
+}
+
+/* A file was read to its end. */
+static void end_file(struct ow_file_merge *m, unsigned i)
+{
+	const struct opened *file = m->opened[i];
+	const char *damage = ow_file_reader_damage(file->reader);
+	m->info.dropped += ow_file_reader_info(file->reader)->dropped;
+	m->passed_bytes += file->member->size_bytes;
+	if (damage && m->damaged++ == 0)
+		ow_error_set(&m->damage, EINVAL, "%s", damage);
+	close_opened(m, i);
+}
+
+static void note_part(struct ow_file_merge *m, const struct opened *file)
+{
+	unsigned part = file->member->part;
+	if (!m->part[part].known || file->time_ns < m->part[part].first_ns)
+		m->part[part].first_ns = file->time_ns;
+	if (!m->part[part].known || file->time_ns > m->part[part].last_ns)
+		m->part[part].last_ns = file->time_ns;
+	m->part[part].known = true;
+}
+
+/* Reads the next frames of a file if all were returned. Returns whether it has frames, or a negative errno. */
+static int refill(struct ow_file_merge *m, struct opened *file, struct ow_error *err)
+{
+	if (file->next < file->count)
+		return 1;
+	if (file->count)
+		note_part(m, file);
+	file->next = 0;
+	file->count = ow_file_reader_read(file->reader, file->frame, BATCH, err);
+	if (file->count <= 0)
+		return file->count;
+	if (file->frame[0].time_ns)
+		file->time_ns = file->frame[0].time_ns;
+	note_part(m, file);
+	return 1;
+}
+
+static int refill_all(struct ow_file_merge *m, struct ow_error *err)
+{
+	for (unsigned i = 0; i < m->open;) {
+		int r = refill(m, m->opened[i], err);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			end_file(m, i);
+		else
+			i++;
+	}
+	return 0;
+}
+
+static struct opened *earliest(const struct ow_file_merge *m)
+{
+	struct opened *first = m->open ? m->opened[0] : NULL;
+	for (unsigned i = 1; i < m->open; i++) {
+		if (m->opened[i]->time_ns < first->time_ns)
+			first = m->opened[i];
+	}
+	return first;
+}
+
+static int open_next(struct ow_file_merge *m, struct ow_error *err)
+{
+	const struct member *member = &m->member[m->begun];
+	if (m->open == OW_FILE_MERGE_OPEN)
+		return ow_error_set(err, EMFILE, "%s: more than %u files cover the same time", m->info.path,
+		                    OW_FILE_MERGE_OPEN);
+	struct opened *file = calloc(1, sizeof *file);
+	if (!file)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", m->info.path);
+	int r = ow_file_reader_open(member->path, &file->reader, err);
+	if (r < 0) {
+		free(file);
+		return r;
+	}
+	file->member = member;
+	file->time_ns = member->first_ns;
+	m->opened[m->open++] = file;
+	m->begun++;
+	return 0;
+}
+
+static bool next_is_due(const struct ow_file_merge *m)
+{
+	const struct opened *first = earliest(m);
+	return m->begun < m->members && (!first || m->member[m->begun].first_ns <= first->time_ns);
+}
+
+/* Opens the files that begin before the next frame. */
+static int open_due(struct ow_file_merge *m, struct ow_error *err)
+{
+	while (next_is_due(m)) {
+		int r = open_next(m, err);
+		if (r == 0)
+			r = refill_all(m, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Whether another file has shown this frame. */
+static bool is_repeated(struct ow_file_merge *m, const struct opened *file, const struct ow_frame *frame)
+{
+	if (frame->time_ns == 0 || (m->open == 1 && frame->time_ns != m->same_ns))
+		return false;
+	if (frame->time_ns != m->same_ns)
+		m->same = 0;
+	m->same_ns = frame->time_ns;
+	uint64_t hash = XXH3_64bits_withSeed(frame->data, frame->caplen, frame->len);
+	for (unsigned i = 0; i < m->same; i++) {
+		if (m->known[i].hash == hash && m->known[i].member != file->member) {
+			m->known[i] = m->known[--m->same];
+			return true;
+		}
+	}
+	if (m->same < SAME_MOST) {
+		m->known[m->same].hash = hash;
+		m->known[m->same++].member = file->member;
+	}
+	return false;
+}
+
+/* Returns the next frame of a file, unless it is repeated. */
+static size_t take(struct ow_file_merge *m, struct opened *file, struct ow_frame *ret_frame)
+{
+	const struct ow_frame *frame = &file->frame[file->next++];
+	bool repeated = is_repeated(m, file, frame);
+	if (file->next < file->count && file->frame[file->next].time_ns)
+		file->time_ns = file->frame[file->next].time_ns;
+	m->repeated += repeated;
+	if (repeated)
+		return 0;
+	*ret_frame = *frame;
+	ret_frame->number = ++m->number;
+	return 1;
+}
+
+int ow_file_merge_read(struct ow_file_merge *m, struct ow_frame *frames, size_t max, struct ow_error *err)
+{
+	int r = refill_all(m, err);
+	size_t n = 0;
+	if (r < 0)
+		return r;
+	m->info.after_gap = false;
+	while (n < max) {
+		if (!n && !m->open && m->begun)
+			m->info.after_gap = m->begun < m->members;
+		r = open_due(m, err);
+		if (r < 0)
+			return r;
+		struct opened *file = earliest(m);
+		if (!file)
+			break;
+		m->info.mapped = m->open == 1 && ow_file_reader_info(file->reader)->mapped;
+		n += take(m, file, &frames[n]);
+		if (file->next < file->count)
+			continue;
+		if (n)
+			break;
+		r = refill_all(m, err);
+		if (r < 0)
+			return r;
+	}
+	return (int)n;
+}
+
+int ow_file_merge_rewind(struct ow_file_merge *m, struct ow_error *err)
+{
+	(void)err;
+	while (m->open)
+		close_opened(m, m->open - 1);
+	m->begun = 0;
+	m->damaged = m->empty_damaged;
+	m->number = m->passed_bytes = m->repeated = m->info.dropped = 0;
+	m->same = 0;
+	m->same_ns = 0;
+	memset(m->part, 0, sizeof m->part);
+	return 0;
+}
+
+void ow_file_merge_close(struct ow_file_merge *m)
+{
+	if (!m)
+		return;
+	while (m->open)
+		close_opened(m, m->open - 1);
+	free(m->member);
+	free(m);
+}
+
+/* -- what was found ----------------------------------------------------------------------------------------------- */
+
+const struct ow_reader_info *ow_file_merge_info(const struct ow_file_merge *m)
+{
+	return &m->info;
+}
+
+const char *ow_file_merge_damage(const struct ow_file_merge *m)
+{
+	return m->damaged ? m->damage.text : NULL;
+}
+
+uint64_t ow_file_merge_position(const struct ow_file_merge *m)
+{
+	uint64_t position = m->passed_bytes;
+	for (unsigned i = 0; i < m->open; i++)
+		position += ow_file_reader_position(m->opened[i]->reader);
+	return position;
+}
+
+/* How much later than another a part of the sum begins, or how much earlier it ends. */
+static int64_t unevenness(const struct ow_file_merge *m)
+{
+	int64_t first[2] = {INT64_MAX, INT64_MIN}, last[2] = {INT64_MAX, INT64_MIN};
+	for (unsigned i = 0; i < m->parts; i++) {
+		if (!m->part[i].known)
+			continue;
+		first[0] = m->part[i].first_ns < first[0] ? m->part[i].first_ns : first[0];
+		first[1] = m->part[i].first_ns > first[1] ? m->part[i].first_ns : first[1];
+		last[0] = m->part[i].last_ns < last[0] ? m->part[i].last_ns : last[0];
+		last[1] = m->part[i].last_ns > last[1] ? m->part[i].last_ns : last[1];
+	}
+	if (first[0] == INT64_MAX)
+		return 0;
+	int64_t late = first[1] - first[0], early = last[1] - last[0];
+	return late > early ? late : early;
+}
+
+const char *ow_file_merge_note(struct ow_file_merge *m)
+{
+	char length[OW_DURATION_TEXT], *text = m->note.text;
+	size_t size = sizeof m->note.text, used = 0;
+	text[0] = 0;
+	if (m->repeated)
+		used += (size_t)snprintf(text, size, "%llu %s in two of the files, with the same time: counted once",
+		                         (unsigned long long)m->repeated,
+		                         ow_plural(m->repeated, "frame is", "frames are"));
+	if (m->ignored && used < size)
+		used += (size_t)snprintf(
+			text + used, size - used, "%s%zu %s no capture: ignored (%.80s)", used ? "; " : "", m->ignored,
+			ow_plural(m->ignored, "file of the folder is", "files of the folder are"), m->ignored_path);
+	if (m->damaged > 1 && used < size)
+		used += (size_t)snprintf(text + used, size - used, "%s%zu files are damaged", used ? "; " : "",
+		                         m->damaged);
+	if (m->parts > 1 && unevenness(m) > UNEVEN_NS && used < size) {
+		ow_duration_text((double)unevenness(m), length);
+		snprintf(text + used, size - used,
+		         "%sthe files joined by + do not cover the same time, but differ by %s: packets that one of "
+		         "them "
+		         "did not see then may count as lost",
+		         used ? "; " : "", length);
+	}
+	return text[0] ? text : NULL;
+}
