@@ -5,8 +5,9 @@
  * round, and the median; on a busy machine the two differ. Every result is checked: a wrong one ends the program with
  * 1, a slow one does not.
  */
+#include "idbatch.h"
+
 #include "base/random.h"
-#include "packet/idbatch.h"
 #include "reconcile/fold_peel.h"
 #include "reconcile/key_list.h"
 #include "reconcile/rda_peel.h"

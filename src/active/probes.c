@@ -83,20 +83,14 @@ int ow_probes_room(const struct ow_probes *probes)
 	return probes->next - probes->settled + 2 > probes->window ? -ENOBUFS : 0;
 }
 
-static int64_t floor_to(int64_t ns, int64_t step_ns)
-{
-	int64_t rest = ns % step_ns;
-	return ns - (rest < 0 ? rest + step_ns : rest);
-}
-
 /* Opens the interval of a time that is not before the start of the newest one, and those in between, as long as there
  * is room. ow_probes_work makes room every interval. */
 static void open_until(struct ow_probes *p, int64_t time_ns)
 {
 	const int64_t length_ns = p->options.length_ns;
 	if (!p->open) {
-		*ow_probes_interval(p, p->open++) =
-			(struct ow_probes_interval){.start_ns = floor_to(time_ns, length_ns), .first = p->next};
+		*ow_probes_interval(p, p->open++) = (struct ow_probes_interval){
+			.start_ns = ow_floor_div(time_ns, length_ns) * length_ns, .first = p->next};
 		return;
 	}
 	while (p->open < p->intervals_max) {

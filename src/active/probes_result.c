@@ -5,7 +5,6 @@
 #include "estimate/sample.h"
 #include "result/cause.h"
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -155,15 +155,9 @@ int ow_stamp_reply_read(const uint8_t *packet, size_t size, const struct ow_stam
 
 /* -- times -------------------------------------------------------------------------------------------------------- */
 
-/* Whole seconds, rounded down. */
-static int64_t seconds_of(int64_t ns)
-{
-	return ns / OW_NS_PER_S - (ns % OW_NS_PER_S < 0);
-}
-
 uint64_t ow_stamp_time_write(int64_t unix_ns, bool ptp, int tai_s)
 {
-	int64_t seconds = seconds_of(unix_ns);
+	int64_t seconds = ow_floor_div(unix_ns, OW_NS_PER_S);
 	uint64_t ns = (uint64_t)(unix_ns - seconds * OW_NS_PER_S);
 	if (ptp)
 		return (uint64_t)(uint32_t)(seconds + tai_s) << 32 | ns;
@@ -179,7 +173,7 @@ int ow_stamp_time_read(uint64_t time, bool ptp, int tai_s, int64_t near_ns, int6
 		return -ERANGE;
 	int64_t ns = ptp ? low : (int64_t)(((uint64_t)low * OW_NS_PER_S + (UINT64_C(1) << 31)) >> 32);
 	/* The difference from near_ns, in seconds, is a signed 32-bit number. */
-	int64_t near = seconds_of(near_ns);
+	int64_t near = ow_floor_div(near_ns, OW_NS_PER_S);
 	uint32_t near_field = (uint32_t)(ptp ? near + tai_s : near + NTP_UNIX);
 	int64_t seconds = near + (int32_t)(field - near_field);
 	if (seconds > INT64_MAX / OW_NS_PER_S - 2 || seconds < INT64_MIN / OW_NS_PER_S + 2)

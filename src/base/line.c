@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/line.h"
 
+#include "base/sort.h"
 #include <math.h>
-#include <stdlib.h>
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
 
 static double median(double *value, unsigned n)
 {
-	qsort(value, n, sizeof *value, by_value);
+	ow_sort_doubles(value, n);
 	return value[n / 2];
 }
 

@@ -9,7 +9,6 @@
 #include "report/probes.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "config/memory_budget.h"
 
 #include "base/time.h"
-#include "estimate/reconciled.h"
 
 void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct ow_retention *ret_retention)
 {

@@ -3,7 +3,6 @@
 #include "doctor/host_facts.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>

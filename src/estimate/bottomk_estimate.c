@@ -2,18 +2,13 @@
 /* Estimates from two coordinated bottom-k samples. */
 #include "estimate/bottomk_estimate.h"
 
+#include "base/sort.h"
 #include "estimate/quantiles.h"
 #include "estimate/sample.h"
 #include "synopsis/bottomk.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-
-static int by_value(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
 
 /* The largest rank up to which this sample holds every packet. */
 static uint64_t horizon(const struct ow_synopsis *synopsis, const struct ow_bottomk_entry *entry, uint32_t count)
@@ -65,7 +60,7 @@ int ow_bottomk_pair(const struct ow_synopsis *a, const struct ow_synopsis *b, st
 		 limit = limit_a < limit_b ? limit_a : limit_b;
 	pairs.all = limit == UINT64_MAX;
 	pair_up(x, as, y, bs, limit, &pairs);
-	qsort(pairs.delay_ns, pairs.count, sizeof *pairs.delay_ns, by_value);
+	ow_sort_times(pairs.delay_ns, pairs.count);
 	*ret_pairs = pairs;
 	return 0;
 }

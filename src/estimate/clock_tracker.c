@@ -14,8 +14,7 @@
  */
 #include "estimate/clock_tracker.h"
 
-#include "base/time.h"
-
+#include "base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +68,12 @@ static int by_delay(const void *a, const void *b)
 	return (x->delay_ns > y->delay_ns) - (x->delay_ns < y->delay_ns);
 }
 
+void ow_clock_samples_sort(struct ow_clock_sample *samples, size_t count)
+{
+	if (count)
+		qsort(samples, count, sizeof *samples, by_delay);
+}
+
 /* What the drift added to a delay between `from_ns` and `at_ns`. */
 static int64_t gained(const struct ow_clock_tracker *t, enum ow_direction direction, int64_t at_ns, int64_t from_ns)
 {
@@ -103,7 +108,7 @@ void ow_clock_tracker_floor(const struct ow_clock_tracker *t, enum ow_direction 
 		now_ns = samples[i].at_ns > now_ns ? samples[i].at_ns : now_ns;
 	for (size_t i = 0; i < count; i++)
 		samples[i].delay_ns += gained(t, direction, now_ns, samples[i].at_ns);
-	qsort(samples, count, sizeof *samples, by_delay);
+	ow_clock_samples_sort(samples, count);
 	size_t dropped = impossible(t, direction, samples, count, now_ns), rest = count - dropped;
 	const struct ow_clock_sample *low = &samples[dropped + (rest < FEW_SAMPLES ? 0 : 1 + rest / FLOOR_SHARE)];
 	ret_floor->at_ns = low->at_ns;
@@ -114,15 +119,9 @@ void ow_clock_tracker_floor(const struct ow_clock_tracker *t, enum ow_direction 
 
 /* -- the line ----------------------------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static double quantile(double *values, unsigned count, double q)
 {
-	qsort(values, count, sizeof *values, by_size);
+	ow_sort_doubles(values, count);
 	return values[(unsigned)(q * (double)(count - 1))];
 }
 

@@ -30,6 +30,8 @@ struct ow_clock_sample {
 	int64_t at_ns;    /* by A's clock: when A sent the packet, or when A received it */
 	int64_t delay_ns; /* received less sent; may be negative */
 };
+/* The shortest delay first. */
+void ow_clock_samples_sort(struct ow_clock_sample *samples, size_t count);
 
 /* The fastest packets of one direction in one period. Both points need those of both directions. */
 struct ow_clock_floor {

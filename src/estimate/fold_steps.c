@@ -2,6 +2,7 @@
 /* The sending point's steps of a comparison by fold: fold_steps.h. */
 #include "estimate/fold_steps.h"
 
+#include "base/sort.h"
 #include "estimate/distribution.h"
 #include "reconcile/keyset.h"
 #include "synopsis/copies.h"
@@ -254,18 +255,6 @@ static int leave_out_copies(struct ow_fold_steps *s, const struct ow_fold_secret
 	return 0;
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
-static void sort_keys(uint64_t *keys, size_t count)
-{
-	if (count)
-		qsort(keys, count, sizeof *keys, compare_keys);
-}
-
 /* The keys that B has to leave out: all keys of the set except those that only A has; with `all`, these too. */
 static int name_packets(struct ow_fold_steps *s, const struct ow_keyset *set, const struct ow_keyset *only_b, bool all)
 {
@@ -283,8 +272,8 @@ static int name_packets(struct ow_fold_steps *s, const struct ow_keyset *set, co
 			s->others[s->otherss++] = key;
 	}
 	if (r == 0) {
-		sort_keys(s->wanted, s->wanteds);
-		sort_keys(s->others, s->otherss);
+		ow_sort_ids(s->wanted, s->wanteds);
+		ow_sort_ids(s->others, s->otherss);
 	}
 	ow_keyset_done(&only_a);
 	return r;

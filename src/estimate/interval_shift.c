@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "estimate/interval_shift.h"
 
+#include "base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 
 #define CLEARLY      0.9  /* a higher quantile is taken if it costs less than this share */
 #define WORTH_IT     0.8  /* the shift changes if the new one costs less than this share */
 #define EARLIER_MOST 0.25 /* of the interval's length, at a boundary */
-
-static int by_size(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
 
 double ow_interval_shift_cost(const int64_t *delay_ns, size_t count, int64_t shift_ns)
 {
@@ -45,7 +40,7 @@ int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t *delay_
 	double cost;
 	if (!count)
 		return current_ns;
-	qsort(delay_ns, count, sizeof *delay_ns, by_size);
+	ow_sort_times(delay_ns, count);
 	int64_t best = best_of(delay_ns, count, &cost);
 	if (cost >= WORTH_IT * ow_interval_shift_cost(delay_ns, count, current_ns))
 		return current_ns;

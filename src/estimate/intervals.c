@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "estimate/intervals.h"
 
+#include "base/time.h"
 #include "estimate/tally.h"
 #include "base/array.h"
 
@@ -25,11 +26,6 @@ struct ow_intervals {
 	struct ow_delays *uncertain[OW_UNCERTAINS];
 };
 
-static int64_t floor_div(int64_t a, int64_t b)
-{
-	return a / b - (a % b < 0);
-}
-
 int ow_intervals_create(int64_t length_ns, int64_t window_ns, int64_t start_ns, struct ow_intervals **ret_intervals)
 {
 	struct ow_intervals *s = calloc(1, sizeof *s);
@@ -39,7 +35,7 @@ int ow_intervals_create(int64_t length_ns, int64_t window_ns, int64_t start_ns, 
 	}
 	s->length_ns = length_ns;
 	s->window_ns = window_ns;
-	s->first = floor_div(start_ns, length_ns);
+	s->first = ow_floor_div(start_ns, length_ns);
 	*ret_intervals = s;
 	return 0;
 }
@@ -119,7 +115,7 @@ static int sum_up(struct ow_intervals *s, struct open_interval *o)
 
 static int find(struct ow_intervals *s, int64_t time_ns, struct open_interval **ret)
 {
-	int64_t i = floor_div(time_ns, s->length_ns) - s->first;
+	int64_t i = ow_floor_div(time_ns, s->length_ns) - s->first;
 	if (i < 0)
 		i = 0; /* packets out of order at the start, or without a time */
 	if (i >= (int64_t)OW_INTERVALS_MAX)

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/sort.h"
 #include "estimate/bottomk_estimate.h"
 #include "estimate/centred.h"
 #include "estimate/quantiles.h"
@@ -170,12 +171,6 @@ uint64_t ow_reconciled_bytes(const struct ow_reconciled_plan *plan, const struct
 	return bytes;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
 /*
  * Returns the buckets that have the same packets at both points, the *ret_dirty others with 0 packets. A complete part
  * was sent with sums only: A's counts are those of both.
@@ -203,7 +198,7 @@ static int64_t *sample_delays(const struct ow_reconciled_part *a, const struct o
 	for (uint32_t i = 0; delay && i < a->samples; i++)
 		delay[i] = (int64_t)((uint64_t)b->sample_ns[i] - (uint64_t)a->sample_ns[i]);
 	if (delay)
-		qsort(delay, a->samples, sizeof *delay, by_value);
+		ow_sort_times(delay, a->samples);
 	return delay;
 }
 

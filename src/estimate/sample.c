@@ -6,6 +6,7 @@
  */
 #include "estimate/sample.h"
 
+#include "base/sort.h"
 #include "estimate/distribution.h"
 #include <math.h>
 #include <stdlib.h>
@@ -15,12 +16,6 @@
 static struct ow_value between(double value, double low, double high)
 {
 	return (struct ow_value){OW_VALUE_ESTIMATED, value, low, high, OW_NO_REASON};
-}
-
-static int by_value(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
 }
 
 struct moments {
@@ -106,7 +101,7 @@ void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_est
 			estimate->quantile_ns[i] = ow_value_none(OW_REASON_FEW_DELAYS);
 		return;
 	}
-	qsort(delay, count, sizeof *delay, by_value);
+	ow_sort_times(delay, count);
 	struct moments m = moments_of(delay, count);
 	double n = (double)count;
 	if (all) {

@@ -2,9 +2,9 @@
 #include "estimate/skew.h"
 
 #include "base/line.h"
+#include "base/sort.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_WIDTH_NS  INT64_C(1000000) /* 1 ms: drift does not matter in shorter captures */
@@ -155,12 +155,6 @@ struct level {
 	uint64_t packets;
 };
 
-static int by_size(const void *x, const void *y)
-{
-	double a = *(const double *)x, b = *(const double *)y;
-	return (a > b) - (a < b);
-}
-
 static struct level level_of(const struct ow_skew *d, unsigned way, unsigned from, unsigned to)
 {
 	double least[OW_SKEW_BINS];
@@ -172,7 +166,7 @@ static struct level level_of(const struct ow_skew *d, unsigned way, unsigned fro
 	}
 	if (!level.stretches)
 		return level;
-	qsort(least, level.stretches, sizeof *least, by_size);
+	ow_sort_doubles(least, level.stretches);
 	level.least = least[0];
 	level.spread = least[level.stretches / 2] - least[0];
 	level.quarter = least[level.stretches / 4] - least[0];

@@ -6,6 +6,7 @@
  */
 #include "estimate/timeline.h"
 
+#include "base/time.h"
 #include "estimate/loglinear.h"
 #include <errno.h>
 #include <math.h>
@@ -55,12 +56,6 @@ void ow_timeline_free(struct ow_timeline *timeline)
 static int64_t limit(int64_t value, int64_t most)
 {
 	return value > most ? most : value < -most ? -most : value;
-}
-
-/* Rounds down, also below 0. */
-static int64_t floor_div(int64_t a, int64_t b)
-{
-	return a / b - (a % b < 0);
 }
 
 static struct bin *bin_at(struct ow_timeline *timeline, int64_t number)
@@ -113,7 +108,7 @@ static int double_width(struct ow_timeline *timeline)
 	struct bin joined[OW_TIMELINE_BINS] = {0};
 	int r = 0;
 	for (int64_t k = timeline->first; k <= timeline->last && r == 0; k++)
-		r = join(&joined[(uint64_t)floor_div(k, 2) % OW_TIMELINE_BINS], bin_at(timeline, k));
+		r = join(&joined[(uint64_t)ow_floor_div(k, 2) % OW_TIMELINE_BINS], bin_at(timeline, k));
 	struct bin *unused = r < 0 ? joined : timeline->bin;
 	for (int i = 0; i < OW_TIMELINE_BINS; i++)
 		free(unused[i].slot);
@@ -121,8 +116,8 @@ static int double_width(struct ow_timeline *timeline)
 		return r;
 	memcpy(timeline->bin, joined, sizeof joined);
 	timeline->width *= 2;
-	timeline->first = floor_div(timeline->first, 2);
-	timeline->last = floor_div(timeline->last, 2);
+	timeline->first = ow_floor_div(timeline->first, 2);
+	timeline->last = ow_floor_div(timeline->last, 2);
 	return 0;
 }
 
@@ -130,7 +125,7 @@ static int double_width(struct ow_timeline *timeline)
 static struct bin *reach(struct ow_timeline *timeline, int64_t time_ns)
 {
 	time_ns = limit(time_ns, TIME_MAX_NS);
-	int64_t number = floor_div(time_ns, timeline->width);
+	int64_t number = ow_floor_div(time_ns, timeline->width);
 	if (!timeline->any) {
 		timeline->any = true;
 		timeline->first = timeline->last = number;
@@ -138,7 +133,7 @@ static struct bin *reach(struct ow_timeline *timeline, int64_t time_ns)
 	while (number - timeline->first >= OW_TIMELINE_BINS || timeline->last - number >= OW_TIMELINE_BINS) {
 		if (double_width(timeline) < 0)
 			return NULL;
-		number = floor_div(time_ns, timeline->width);
+		number = ow_floor_div(time_ns, timeline->width);
 	}
 	timeline->first = number < timeline->first ? number : timeline->first;
 	timeline->last = number > timeline->last ? number : timeline->last;

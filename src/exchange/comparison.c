@@ -111,12 +111,6 @@ static void begin_result(struct ow_comparison *c, const struct ow_estimate *esti
 	memcpy(r->quantile_ns, estimate->quantile_ns, sizeof r->quantile_ns);
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 void ow_comparison_measured(struct ow_comparison *c, const struct ow_estimate *estimate)
 {
 	struct ow_outcome *o = &c->outcome;
@@ -125,7 +119,7 @@ void ow_comparison_measured(struct ow_comparison *c, const struct ow_estimate *e
 		sorted++;
 	/* Packets of one time keep the order that they have. */
 	if (sorted < o->only_bs)
-		qsort(o->only_b, o->only_bs, sizeof *o->only_b, by_time);
+		ow_sightings_sort(o->only_b, o->only_bs);
 	begin_result(c, estimate);
 	o->result.status = OW_RESULT_MEASURED;
 	o->result.matched = o->result.sent - o->only_as - c->asides;

@@ -334,18 +334,11 @@ static bool sort_only_b(struct comparison *f, const struct ow_message_times *tim
 	return good;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 /* The same without packets in common. Returns whether all times are different. */
 static bool sort_by_time(struct ow_outcome *o)
 {
 	size_t i = 1;
-	if (o->only_bs)
-		qsort(o->only_b, o->only_bs, sizeof *o->only_b, by_time);
+	ow_sightings_sort(o->only_b, o->only_bs);
 	while (i < o->only_bs && o->only_b[i - 1].time_ns < o->only_b[i].time_ns)
 		i++;
 	return i >= o->only_bs;

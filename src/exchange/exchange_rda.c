@@ -6,13 +6,14 @@
  * their own names, late packets are distinguished from lost ones, and if decoding is not complete, the result says so.
  */
 #include "base/clock.h"
+#include "base/sort.h"
 #include "estimate/rda_estimate.h"
 #include "exchange/method.h"
 #include "reconcile/keyset.h"
 #include "reconcile/rda_peel.h"
+#include "result/cause.h"
 #include "synopsis/minhash.h"
 #include "synopsis/rda.h"
-#include "result/cause.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -78,12 +79,6 @@ static int take_minhash(struct comparison *rda, const struct ow_synopsis *theirs
 	return r < 0 ? r : ow_comparison_ask(&rda->c, OW_STAGE_SYNOPSIS, &ask);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 /* The packets whose times the other point must send: those that only it has, and uncertain copies. */
 static int list_asked(struct comparison *rda, const struct ow_view *a)
 {
@@ -99,8 +94,7 @@ static int list_asked(struct comparison *rda, const struct ow_view *a)
 		for (size_t i = 0; i < count; i++)
 			rda->asked[rda->peel.extras + i] = copies[i];
 		rda->askeds = rda->peel.extras + count;
-		if (rda->askeds)
-			qsort(rda->asked, rda->askeds, sizeof *rda->asked, compare_ids);
+		ow_sort_ids(rda->asked, rda->askeds);
 		for (size_t i = 0; i < rda->askeds; i++) {
 			if (!i || rda->asked[i] != rda->asked[i - 1])
 				rda->asked[unique++] = rda->asked[i];

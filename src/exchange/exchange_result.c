@@ -2,8 +2,8 @@
 /* Converts live results to messages, and back. */
 #include "base/coder.h"
 #include "exchange/exchange_private.h"
-#include "result/fields.h"
 #include "result/cause.h"
+#include "result/fields.h"
 
 #include <math.h>
 #include <stdio.h>

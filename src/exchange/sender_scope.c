@@ -151,12 +151,6 @@ static int list_only(const struct ow_outcome *o, struct ow_keyset *only)
 	return r;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 int ow_sender_matched(const struct ow_comparison *c, struct ow_sighting **ret_packets, uint8_t **ret_matched)
 {
 	const struct ow_interval_packets *page = c->slot.page;
@@ -174,7 +168,7 @@ int ow_sender_matched(const struct ow_comparison *c, struct ow_sighting **ret_pa
 		memcpy(packets, page->stamp, page->count * sizeof *packets);
 	if (c->asides) {
 		memcpy(packets + page->count, c->aside, c->asides * sizeof *packets);
-		qsort(packets, count, sizeof *packets, by_time);
+		ow_sightings_sort(packets, count);
 	}
 	memset(matched, 1, count);
 	for (size_t i = 0; c->outcome.only_as && i < count; i++)

@@ -4,39 +4,10 @@
 
 #include "synopsis/colate.h"
 #include <assert.h>
-#include <math.h>
 
 double ow_colate_flow_sum(double n, double m, double counters_sum, double all_sum)
 {
 	return (n * counters_sum - m * all_sum) / (n - m);
-}
-
-/* Abramowitz and Stegun 6.3.5 and 6.3.18; x > 0. */
-static double digamma(double x)
-{
-	double sum = 0;
-	while (x < 10)
-		sum -= 1 / x++;
-	double y = 1 / (x * x);
-	return sum + log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y / 240)));
-}
-
-double ow_colate_own_part(double n, double S, double tau)
-{
-	/* xi = S - w: psi(tau - xi + 1) - psi(xi + 1) falls from +infinity to -infinity in -1 < xi < tau + 1. */
-	double low = -1, high = tau + 1, want = log(n - 1);
-	for (int i = 0; i < 200; i++) {
-		double xi = (low + high) / 2;
-		if (xi <= low || xi >= high)
-			break;
-		*(digamma(tau - xi + 1) - digamma(xi + 1) > want ? &low : &high) = xi;
-	}
-	return S - (low + high) / 2;
-}
-
-double ow_colate_own_part_closed(double n, double S, double tau)
-{
-	return S - ((tau + 1) / n - 0.5);
 }
 
 double ow_colate_squares(const double *d, uint32_t m, uint32_t repetitions, struct ow_random *random)

@@ -14,13 +14,6 @@
 double ow_colate_flow_sum(double n, double m, double counters_sum, double all_sum);
 
 /*
- * Theorem 3: the flow's own part of a counter with value S, where tau = t_X - t_f is the sum of the times of all other
- * flows. The first function solves equation 7 numerically; the second is the closed form S - ((tau + 1) / n - 1/2).
- */
-double ow_colate_own_part(double n, double S, double tau);
-double ow_colate_own_part_closed(double n, double S, double tau);
-
-/*
  * Theorem 4: the sum of the squared delays of a flow, from d_j = w_R[j] - w_S[j] of its m counters. The first function
  * uses this many random permutations; the second is m / (m - 1) sum (d_j - mean)^2, to which they converge. m >= 2; if
  * m is odd, each permutation leaves out one counter.

@@ -2,6 +2,7 @@
 /* Sums of times of flows, from captures: flow_measure.h. */
 #include "flows/flow_measure.h"
 
+#include "base/sort.h"
 #include "capture/file/reader.h"
 #include "flows/flow_stamper.h"
 #include "base/array.h"
@@ -127,12 +128,6 @@ static int read_capture(const char *path, struct sums *sums, struct ow_error *er
 	return r;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /*
  * Equation 12 for the flows that both captures have completely, with the first capture's start as the origin of both.
  */
@@ -152,7 +147,7 @@ static int compare(const struct sums *a, const struct sums *b, struct ow_flow_me
 		if (x.packets == y.packets && a->sum[i] + b->sum[at] > 0)
 			ratio[compared++] = (b->sum[at] - a->sum[i]) / (b->sum[at] + a->sum[i]);
 	}
-	qsort(ratio, compared, sizeof *ratio, by_value);
+	ow_sort_doubles(ratio, compared);
 	measure->compared = compared;
 	if (compared) {
 		measure->ratio_median = ratio[compared / 2];

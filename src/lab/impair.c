@@ -2,7 +2,6 @@
 /* Decides the fate of each packet on the lab's wire. */
 #include "lab/impair.h"
 
-#include "base/time.h"
 #include "sim/traffic.h"
 
 /* The queues of the path add an Ethernet header themselves. */

@@ -4,6 +4,7 @@
  * plot.
  */
 #include "base/word.h"
+#include "base/sort.h"
 #include "base/time.h"
 #include "lab/lab.h"
 #include "result/interval_result.h"
@@ -16,7 +17,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Without a terminal no columns are left out. */
 #define WIDTH_CELLS   66 /* from here on the numbers of the run have room between them */
@@ -272,19 +272,13 @@ static void total_of(const struct ow_lab_show *show, const struct ow_lab_end *en
 		ret_total->delay = end->measured[way]->result.delay;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* Median and maximum; NAN without any. */
 static void ready_times(struct ow_lab_show *show, double *ret_median, double *ret_max)
 {
 	*ret_median = *ret_max = NAN;
 	if (!show->readies)
 		return;
-	qsort(show->ready_ns, show->readies, sizeof *show->ready_ns, by_value);
+	ow_sort_doubles(show->ready_ns, show->readies);
 	*ret_median = show->ready_ns[show->readies / 2];
 	*ret_max = show->ready_ns[show->readies - 1];
 }

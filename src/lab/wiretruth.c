@@ -2,6 +2,7 @@
 /* The truth by interval. A copy that leaves after its interval was reported counts in the oldest open one. */
 #include "lab/wiretruth.h"
 
+#include "base/time.h"
 #include "estimate/tally.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -23,11 +24,6 @@ struct ow_wiretruth {
 	int64_t first_ns, last_ns;
 	uint64_t newest; /* highest number that went out */
 };
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-	return a / b - (a % b < 0);
-}
 
 static struct slot *slot_create(void)
 {
@@ -52,7 +48,7 @@ int ow_wiretruth_create(int64_t interval_ns, int64_t start_ns, struct ow_wiretru
 	if (!truth)
 		return -ENOMEM;
 	truth->length_ns = interval_ns;
-	truth->first = floor_div(start_ns, interval_ns);
+	truth->first = ow_floor_div(start_ns, interval_ns);
 	if (ow_tally_init(&truth->total.tally) < 0) {
 		free(truth);
 		return -ENOMEM;
@@ -79,7 +75,7 @@ static struct slot **place(struct ow_wiretruth *truth, int64_t interval)
 
 int ow_wiretruth_in(struct ow_wiretruth *truth, int64_t in_ns, uint32_t bytes, int64_t *ret_interval)
 {
-	int64_t i = floor_div(in_ns, truth->length_ns);
+	int64_t i = ow_floor_div(in_ns, truth->length_ns);
 	if (i < truth->first)
 		i = truth->first;
 	if (i - truth->first >= OPEN_MAX)
@@ -172,11 +168,6 @@ bool ow_wiretruth_next(struct ow_wiretruth *truth, int64_t passed_ns, struct ow_
 		slot_free(slot);
 	}
 	return true;
-}
-
-uint64_t ow_wiretruth_pending(const struct ow_wiretruth *truth)
-{
-	return truth->total.pending;
 }
 
 void ow_wiretruth_total(struct ow_wiretruth *truth, struct ow_wiretruth_report *ret_report)

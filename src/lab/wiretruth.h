@@ -36,6 +36,4 @@ void ow_wiretruth_copy(struct ow_wiretruth *truth, int64_t interval);
 
 /* The next interval that ended at passed_ns or before and has no packet with an open fate; false: none yet. */
 bool ow_wiretruth_next(struct ow_wiretruth *truth, int64_t passed_ns, struct ow_wiretruth_report *ret_report);
-/* Packets whose fate is open. */
-uint64_t ow_wiretruth_pending(const struct ow_wiretruth *truth);
 void ow_wiretruth_total(struct ow_wiretruth *truth, struct ow_wiretruth_report *ret_report);

@@ -43,7 +43,7 @@ void ow_order_add(struct ow_order *order, const struct ow_frame *frame)
 
 static const char *time_text(int64_t time_ns, char text[TIME_TEXT])
 {
-	int64_t s = time_ns / OW_NS_PER_S - (time_ns % OW_NS_PER_S < 0);
+	int64_t s = ow_floor_div(time_ns, OW_NS_PER_S);
 	time_t seconds = (time_t)s;
 	struct tm tm;
 	char day[TIME_TEXT - 10];

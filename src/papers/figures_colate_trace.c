@@ -7,7 +7,6 @@
 #include "sim/models.h"
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

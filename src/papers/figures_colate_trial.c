@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/array.h"
+#include "base/sort.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -232,16 +233,10 @@ int ow_colate_errors_stddev(struct ow_colate_errors *errors, const struct ow_flo
 	return r;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static void sort(struct ow_colate_errors *errors)
 {
 	if (!errors->sorted && errors->count)
-		qsort(errors->error, errors->count, sizeof *errors->error, by_size);
+		ow_sort_doubles(errors->error, errors->count);
 	errors->sorted = true;
 }
 

@@ -6,12 +6,12 @@
  */
 #include "papers/figures_rda.h"
 
+#include "base/sort.h"
 #include "papers/liverun.h"
 #include "papers/spread.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define INTERVALS 60
 #define QUICK     6
@@ -72,15 +72,9 @@ static void note(struct list *list, double value)
 		list->value[list->count++] = value;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static double median_of(struct list *list)
 {
-	qsort(list->value, list->count, sizeof *list->value, by_size);
+	ow_sort_doubles(list->value, list->count);
 	return list->count ? list->value[list->count / 2] : 0;
 }
 

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/sort.h"
 #include "base/time.h"
 #include "estimate/paired.h"
 #include "estimate/rda_estimate.h"
@@ -32,15 +33,9 @@ struct times {
 	unsigned count;
 };
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static double median_of(struct times *t)
 {
-	qsort(t->s, t->count, sizeof *t->s, by_size);
+	ow_sort_doubles(t->s, t->count);
 	return t->s[t->count / 2];
 }
 

@@ -58,12 +58,6 @@ static int see(struct seen *seen, uint64_t id, int64_t time_ns)
 	return 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 /* Log-normal with this mean and standard deviation: a long tail, as behind queues with other traffic. */
 static int64_t delay_of(struct ow_random *random, double mean_ns, double stddev_ns)
 {
@@ -107,7 +101,7 @@ static int next_interval(struct traffic *t, unsigned interval, double scale, str
 	double arrived = (double)(truth.sent - truth.lost);
 	truth.mean_ns = sum / arrived;
 	truth.stddev_ns = sqrt(fmax(0, squares / arrived - truth.mean_ns * truth.mean_ns));
-	qsort(t->b.stamp, t->b.count, sizeof *t->b.stamp, by_time);
+	ow_sightings_sort(t->b.stamp, t->b.count);
 	*ret_truth = truth;
 	return r;
 }

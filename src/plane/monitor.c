@@ -5,7 +5,6 @@
 #include "base/time.h"
 #include "plane/monitor_private.h"
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* m-sets: the shortest paths of a node, cut at the first m-router. */
 #include "plane/sets.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 int ow_mset_find(const struct ow_topology *topology, uint32_t owner, const bool *is_mrouter,
@@ -23,19 +22,4 @@ int ow_mset_find(const struct ow_topology *topology, uint32_t owner, const bool 
 	else
 		*ret_segments = paths;
 	return r;
-}
-
-void ow_segment_text(const struct ow_topology *topology, const uint16_t *node, uint32_t nodes, char *text, size_t size)
-{
-	static const char more[] = "...";
-	size_t used = 0;
-	for (uint32_t i = 0; i < nodes; i++) {
-		int n = snprintf(text + used, size - used, "%s%s", i ? ">" : "", ow_topology_name(topology, node[i]));
-		if (n < 0 || (size_t)n >= size - used) {
-			if (size > sizeof(more))
-				memcpy(text + size - sizeof(more), more, sizeof(more));
-			return;
-		}
-		used += (size_t)n;
-	}
 }

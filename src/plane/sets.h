@@ -16,6 +16,3 @@
 /* The segments that start at owner, in order of their ends' numbers. is_mrouter: one for each router. */
 int ow_mset_find(const struct ow_topology *topology, uint32_t owner, const bool *is_mrouter,
                  struct ow_paths **ret_segments, struct ow_error *err);
-
-/* A segment as text: "F E D", or with arrows "F>E>D". Cut with "..." if it does not fit. */
-void ow_segment_text(const struct ow_topology *topology, const uint16_t *node, uint32_t nodes, char *text, size_t size);

@@ -155,11 +155,3 @@ int64_t ow_turnover_expire(struct ow_turnover *turnover, int64_t now_ns, ow_turn
 	turnover->count = kept;
 	return next_ns;
 }
-
-uint32_t ow_turnover_count(const struct ow_turnover *turnover, uint32_t *ret_old)
-{
-	*ret_old = 0;
-	for (uint32_t i = 0; i < turnover->count; i++)
-		*ret_old += turnover->entry[i].until_ns != INT64_MAX;
-	return turnover->count;
-}

@@ -28,5 +28,3 @@ int ow_turnover_network(struct ow_turnover *turnover, const struct ow_topology *
  * none.
  */
 int64_t ow_turnover_expire(struct ow_turnover *turnover, int64_t now_ns, ow_turnover_sink *sink, void *arg);
-/* The number of segments that are measured now, and of old ones among them. */
-uint32_t ow_turnover_count(const struct ow_turnover *turnover, uint32_t *ret_old);

@@ -14,7 +14,6 @@
 #include "point/daemon_record.h"
 #include "result/cause.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

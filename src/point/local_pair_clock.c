@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A clock step while both interfaces are measured: it cuts one interval, and the next begins by the new time. */
 #include "point/local_pair_private.h"
-#include "result/cause.h"
 
+#include "result/cause.h"
 #include <stdio.h>
 
 void ow_local_pair_correct(struct ow_local_pair_lane *lane, struct ow_interval_results_input *in,
@@ -34,7 +34,7 @@ static int on_step(struct ow_local_pair *pair, int64_t step_ns, struct ow_error 
 	snprintf(cause, sizeof cause, ow_cause_clock_stepped, size);
 	ow_local_pair_unsurvey(pair);
 	int r = ow_local_pair_give_up(pair, last, cause);
-	int64_t start_ns = ow_local_pair_floor(now_ns + OW_LOCAL_PAIR_SETUP_NS, grid_ns) + grid_ns;
+	int64_t start_ns = (ow_floor_div(now_ns + OW_LOCAL_PAIR_SETUP_NS, grid_ns) + 1) * grid_ns;
 	int64_t shift_ns = start_ns - ow_local_pair_start_of(pair, pair->next);
 	pair->t0_ns += shift_ns;
 	pair->end_ns += pair->end_ns == INT64_MAX ? 0 : shift_ns;

@@ -66,9 +66,8 @@ static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 			return r;
 	} else {
 		int64_t step_ns = ow_local_pair_least(o->length_ns, OW_NS_PER_S);
-		start_ns = ow_local_pair_floor(ow_recorder_now_ns(pair->recorder) + OW_LOCAL_PAIR_SETUP_NS + lead_ns,
-		                               step_ns) +
-		           step_ns;
+		int64_t ready_ns = ow_recorder_now_ns(pair->recorder) + OW_LOCAL_PAIR_SETUP_NS + lead_ns;
+		start_ns = (ow_floor_div(ready_ns, step_ns) + 1) * step_ns;
 	}
 	pair->t0_ns = start_ns - pair->lead * o->length_ns;
 	if (o->intervals && o->intervals < (uint64_t)((INT64_MAX - start_ns) / o->length_ns))

@@ -86,12 +86,6 @@ struct ow_local_pair {
 	bool done;
 };
 
-static inline int64_t ow_local_pair_floor(int64_t time_ns, int64_t step_ns)
-{
-	int64_t rest = time_ns % step_ns;
-	return time_ns - (rest < 0 ? rest + step_ns : rest);
-}
-
 static inline int64_t ow_local_pair_least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

@@ -110,12 +110,6 @@ static double stated_of(const struct ow_segment_clock *c, const struct ow_interv
 	return (double)a->error_ns + (double)b->error_ns;
 }
 
-static int by_delay(const void *a, const void *b)
-{
-	const struct ow_clock_sample *x = a, *y = b;
-	return (x->delay_ns > y->delay_ns) - (x->delay_ns < y->delay_ns);
-}
-
 /* Of the sorted samples, without the few that may be pairs of two packets. */
 static double least_of(const struct ow_clock_sample *sorted, size_t count)
 {
@@ -238,8 +232,7 @@ bool ow_segment_clock_correct(struct ow_segment_clock *c, enum ow_direction dire
 	struct view v;
 	bool event = gather(c, direction, samples, count, r, ret_floor);
 	c->event |= event;
-	if (count)
-		qsort(samples, count, sizeof *samples, by_delay);
+	ow_clock_samples_sort(samples, count);
 	look(c, other, r, least_of(samples, count), &v);
 	fill_clock_free(c, direction, &v, r);
 	c->small = v.estimate.reason == OW_NO_REASON &&

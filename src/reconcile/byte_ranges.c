@@ -5,6 +5,7 @@
  */
 #include "reconcile/matching.h"
 
+#include "base/time.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -106,12 +107,6 @@ static bool waits_sent(struct ow_matcher *m, enum ow_side side, const struct ow_
 	return (ow_matching_way(m, pair) == OW_A_TO_B) == (side == OW_SIDE_B);
 }
 
-static int64_t later(int64_t time_ns, int64_t by_ns)
-{
-	int64_t sum;
-	return __builtin_add_overflow(time_ns, by_ns, &sum) ? by_ns < 0 ? INT64_MIN : INT64_MAX : sum;
-}
-
 /* The times of waiting pieces that give this record a usual delay. */
 static struct ow_time_span usual_times(struct ow_matcher *m, enum ow_side side, const struct ow_record *record,
                                        uint32_t q)
@@ -121,8 +116,10 @@ static struct ow_time_span usual_times(struct ow_matcher *m, enum ow_side side, 
 	if (!p->known)
 		return (struct ow_time_span){INT64_MIN, INT64_MAX};
 	if (waits_sent(m, side, &pair))
-		return (struct ow_time_span){later(record->time_ns, -p->high_ns), later(record->time_ns, -p->low_ns)};
-	return (struct ow_time_span){later(record->time_ns, p->low_ns), later(record->time_ns, p->high_ns)};
+		return (struct ow_time_span){ow_time_later(record->time_ns, -p->high_ns),
+		                             ow_time_later(record->time_ns, -p->low_ns)};
+	return (struct ow_time_span){ow_time_later(record->time_ns, p->low_ns),
+	                             ow_time_later(record->time_ns, p->high_ns)};
 }
 
 /*

@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/id_map.h"
+#include "base/sort.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -257,18 +258,12 @@ static int peel(struct peeler *peeler)
 	return r;
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 /* Removes what is in both lists from both, as often as it is in both. */
 static void net(struct ow_fold_difference *diff)
 {
 	size_t a = 0, b = 0, as = 0, bs = 0;
-	qsort(diff->only_a, diff->as, sizeof *diff->only_a, compare);
-	qsort(diff->only_b, diff->bs, sizeof *diff->only_b, compare);
+	ow_sort_ids(diff->only_a, diff->as);
+	ow_sort_ids(diff->only_b, diff->bs);
 	while (a < diff->as || b < diff->bs) {
 		if (a < diff->as && b < diff->bs && diff->only_a[a] == diff->only_b[b]) {
 			a++;

@@ -9,6 +9,7 @@
  * before a capture started looks like that of the next copy.
  */
 #include "base/array.h"
+#include "base/sort.h"
 #include "reconcile/align.h"
 #include "reconcile/matching.h"
 
@@ -357,12 +358,6 @@ struct fit {
 	double skew_ns;             /* mean minus median */
 };
 
-static int by_size(const void *x, const void *y)
-{
-	double a = *(const double *)x, b = *(const double *)y;
-	return a < b ? -1 : a > b;
-}
-
 static struct fit fit_of(const struct ow_matcher *m, enum ow_direction way)
 {
 	const struct ow_group_scratch *x = m->scratch;
@@ -380,7 +375,7 @@ static struct fit fit_of(const struct ow_matcher *m, enum ow_direction way)
 	if (!fit.pairs)
 		return fit;
 	fit.delay_ns /= fit.pairs;
-	qsort(delay, fit.pairs, sizeof *delay, by_size);
+	ow_sort_doubles(delay, fit.pairs);
 	fit.skew_ns = sum / fit.pairs - delay[fit.pairs / 2];
 	return fit;
 }

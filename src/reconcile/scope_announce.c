@@ -4,6 +4,7 @@
  * other point has, and follows with its answers. Updates in between are in flight.
  */
 #include "base/array.h"
+#include "base/sort.h"
 #include "reconcile/scope_set.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -295,7 +296,7 @@ static int make_lists(struct ow_scope_announcer *a, int64_t interval, const stru
 
 static struct ow_scope_list sorted(const struct keys *keys)
 {
-	ow_scope_sort(keys->key, keys->count);
+	ow_sort_ids(keys->key, keys->count);
 	return (struct ow_scope_list){keys->key, keys->count};
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scope at the receiving point: which keys were seen, which packets are held, which flows changed their TTL. */
 #include "base/array.h"
+#include "base/sort.h"
 #include "reconcile/scope_set.h"
 #include "reconcile/scope_waste.h"
 #include <errno.h>
@@ -158,7 +159,7 @@ static int see_all(struct ow_scope_receiver *r, int64_t interval, const struct o
 				ret = see_flow(r, interval, &r->held[i].flow[k], answer, &room);
 		}
 	}
-	ow_scope_sort(answer->late.key, answer->late.count);
+	ow_sort_ids(answer->late.key, answer->late.count);
 	return ret;
 }
 
@@ -234,7 +235,7 @@ static void answer_fine(struct ow_scope_receiver *r, struct ow_scope_answer *ans
 	struct ow_scope_waste *waste = &r->waste;
 	if (!waste->fines)
 		return;
-	ow_scope_sort(waste->fine, waste->fines);
+	ow_sort_ids(waste->fine, waste->fines);
 	size_t n = 0;
 	for (size_t k = 0; k < waste->fines; k++) {
 		bool known = (n && waste->fine[n - 1] == waste->fine[k]) ||

@@ -300,18 +300,6 @@ bool ow_scope_set_has(const struct ow_scope_set *set, const struct ow_scope_flow
 	return false;
 }
 
-static int by_key(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
-void ow_scope_sort(uint64_t *keys, size_t count)
-{
-	if (count)
-		qsort(keys, count, sizeof *keys, by_key);
-}
-
 static void list_done(struct ow_scope_list *list)
 {
 	free(list->key);

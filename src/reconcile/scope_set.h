@@ -74,5 +74,3 @@ unsigned ow_scope_set_keys(const struct ow_scope_set *set, const struct ow_scope
                            uint64_t keys[OW_SCOPE_KEYS_OF_FLOW]);
 /* Whether any of these keys is seen. */
 bool ow_scope_set_has(const struct ow_scope_set *set, const struct ow_scope_flow *flow, int64_t interval);
-
-void ow_scope_sort(uint64_t *keys, size_t count);

@@ -24,6 +24,7 @@
 #include "reconcile/scope_verdict.h"
 
 #include "base/array.h"
+#include "base/sort.h"
 #include "reconcile/scope_events.h"
 #include "reconcile/scope_keys.h"
 #include "reconcile/scope_table.h"
@@ -769,12 +770,6 @@ static void judge_packets(const struct judging *j, uint8_t *fate, struct ow_scop
 	}
 }
 
-static int by_key(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 static int count_networks(const struct judging *j, uint64_t *ret_networks)
 {
 	size_t n = 0;
@@ -785,7 +780,7 @@ static int count_networks(const struct judging *j, uint64_t *ret_networks)
 		if (j->v->work[k].unmatched && j->v->work[k].fate == OW_SCOPE_UNSHARED)
 			key[n++] = j->flows[k].dest;
 	}
-	qsort(key, n, sizeof *key, by_key);
+	ow_sort_ids(key, n);
 	for (size_t k = 0; k < n; k++)
 		*ret_networks += !k || key[k] != key[k - 1];
 	free(key);

@@ -10,7 +10,6 @@
  */
 #include "record/interval_log.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

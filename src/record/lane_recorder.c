@@ -9,7 +9,6 @@
 #include "record/lane_recorder.h"
 
 #include "packet/segments.h"
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -237,21 +237,6 @@ int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err)
 	return r < 0 ? ow_error_set(err, -r, "cannot start a thread: %s", strerror(-r)) : 0;
 }
 
-int ow_recorder_create(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
-                       struct ow_error *err)
-{
-	struct ow_recorder *recorder = NULL;
-	int r = ow_recorder_open(sources, count, &recorder, err);
-	if (r < 0)
-		return r;
-	r = ow_recorder_start(recorder, err);
-	if (r < 0)
-		ow_recorder_free(recorder);
-	else
-		*ret_recorder = recorder;
-	return r;
-}
-
 /* Frees the tables of lanes that no thread uses any more. */
 static void reclaim(struct ow_recorder *recorder)
 {

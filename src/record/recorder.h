@@ -103,9 +103,6 @@ int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_threa
                         struct ow_error *err);
 /* Starts the threads. They do not have the privileges that the process gave up between opening and this call. */
 int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err);
-/* Opens and starts. */
-int ow_recorder_create(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
-                       struct ow_error *err);
 /* Stops the threads. Chunks that were not taken are freed. */
 void ow_recorder_free(struct ow_recorder *recorder);
 

@@ -7,7 +7,6 @@
 #include "base/word.h"
 
 #include <arpa/inet.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

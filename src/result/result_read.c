@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The member of a field, possibly inside an object. NULL if it is missing. */

@@ -7,12 +7,11 @@
 
 #include "estimate/pool.h"
 #include "estimate/sample.h"
-#include "result/fields.h"
 #include "result/cause.h"
+#include "result/fields.h"
 #include "result/result_clock.h"
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include "sandbox/syscalls.h"
 
 #include <errno.h>
-#include <net/if.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>

@@ -38,7 +38,6 @@ struct ow_store {
 	struct lane *lane; /* those used so far */
 	size_t lanes, room, next;
 	unsigned waiting; /* results in the open transaction */
-	uint64_t lost;
 };
 
 /* -- errors ------------------------------------------------------------------------------------------------------- */
@@ -49,7 +48,6 @@ static int give_up(struct ow_store *store, struct ow_error *err)
 	int r = ow_database_fail(&store->file, err);
 	if (!sqlite3_get_autocommit(store->file.db))
 		sqlite3_exec(store->file.db, "ROLLBACK", NULL, NULL, NULL);
-	store->lost += store->waiting;
 	store->waiting = 0;
 	store->lanes = 0;
 	return r;
@@ -317,11 +315,6 @@ int ow_store_commit(struct ow_store *store, struct ow_error *err)
 int ow_store_relieve(struct ow_store *store)
 {
 	return store->waiting ? -EBUSY : ow_database_run(&store->file, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
-}
-
-uint64_t ow_store_lost(const struct ow_store *store)
-{
-	return store->lost;
 }
 
 int ow_store_count(struct ow_store *store, const char *key, uint64_t more, struct ow_error *err)

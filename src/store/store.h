@@ -30,10 +30,6 @@ int ow_store_add(struct ow_store *store, const struct ow_interval_result *result
 int ow_store_add_event(struct ow_store *store, const struct ow_flow_event *event, struct ow_error *err);
 int ow_store_commit(struct ow_store *store, struct ow_error *err);
 #define OW_STORE_BATCH 1000
-/*
- * The number of results that were given to ow_store_add and are not in the store, because they or their batch failed.
- */
-uint64_t ow_store_lost(const struct ow_store *store);
 /* If space is short: writes the log into the file, where most of it replaces existing pages, and empties it. */
 int ow_store_relieve(struct ow_store *store);
 /* Adds to a number in table meta. */

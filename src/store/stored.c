@@ -20,8 +20,6 @@
 #define PORTION   256
 #define LANES_MAX 65536
 
-const char *const ow_stored_by_name[] = {"loss", "p99", "mean"};
-
 /* -- opening ------------------------------------------------------------------------------------------------------ */
 
 static void take_name(sqlite3_stmt *statement, int column, char name[OW_RESULT_NAME])

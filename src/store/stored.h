@@ -43,7 +43,6 @@ typedef int ow_stored_each(void *arg, const struct ow_interval_result *result);
 int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *each, void *arg, struct ow_error *err);
 
 enum ow_stored_by { OW_STORED_LOSS, OW_STORED_P99, OW_STORED_MEAN };
-extern const char *const ow_stored_by_name[];
 /* The worst first. Intervals in which the value is not known are omitted. */
 int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t count, ow_stored_each *each, void *arg,
                     struct ow_error *err);

@@ -98,11 +98,7 @@ struct pass {
 
 /* -- groups ------------------------------------------------------------------------------------------------------- */
 
-static int64_t second_of(int64_t ns)
-{
-	return ns / OW_NS_PER_S - (ns % OW_NS_PER_S < 0);
-}
-
+/* Another program may have written the file: its times may be at the limits of the type. */
 static int64_t ns_of(int64_t second)
 {
 	return second > INT64_MAX / OW_NS_PER_S   ? INT64_MAX
@@ -110,21 +106,14 @@ static int64_t ns_of(int64_t second)
 	                                          : second * OW_NS_PER_S;
 }
 
-/* Another program may have written the file: its times may be at the limits of the type. */
-static int64_t later(int64_t ns, int64_t by_ns)
-{
-	int64_t sum;
-	return __builtin_add_overflow(ns, by_ns, &sum) ? by_ns < 0 ? INT64_MIN : INT64_MAX : sum;
-}
-
 /* The local day of a time; there are days of 23 and of 25 hours. */
 static void find_day(struct pass *p, int64_t ns)
 {
-	time_t second = (time_t)second_of(ns);
+	time_t second = (time_t)ow_floor_div(ns, OW_NS_PER_S);
 	struct tm tm;
 	if (!localtime_r(&second, &tm)) {
 		p->from_ns = ns;
-		p->till_ns = later(ns, 1);
+		p->till_ns = ow_time_later(ns, 1);
 		return;
 	}
 	tm.tm_sec = tm.tm_min = tm.tm_hour = 0;
@@ -137,19 +126,19 @@ static void find_day(struct pass *p, int64_t ns)
 
 static void find_hour(struct pass *p, int64_t ns)
 {
-	time_t second = (time_t)second_of(ns);
+	time_t second = (time_t)ow_floor_div(ns, OW_NS_PER_S);
 	struct tm tm = {0};
 	localtime_r(&second, &tm);
 	int64_t into = (second + tm.tm_gmtoff) % 3600;
 	p->from_ns = ns_of(second - (into < 0 ? into + 3600 : into));
-	p->till_ns = later(p->from_ns, 3600 * OW_NS_PER_S);
+	p->till_ns = ow_time_later(p->from_ns, 3600 * OW_NS_PER_S);
 }
 
 static void find_bin(struct pass *p, int64_t ns)
 {
 	int64_t width = p->options.bin_ns, into = ns % width;
-	p->from_ns = later(ns, -(into < 0 ? into + width : into));
-	p->till_ns = later(p->from_ns, width);
+	p->from_ns = ow_time_later(ns, -(into < 0 ? into + width : into));
+	p->till_ns = ow_time_later(p->from_ns, width);
 }
 
 /* The hour, day or bin of this time. */

@@ -444,13 +444,3 @@ const uint32_t *ow_colate_counts(const struct ow_colate *colate, uint32_t layer)
 {
 	return colate->layer[layer].count;
 }
-
-uint64_t ow_colate_memory_bits(const struct ow_colate_params *params)
-{
-	uint64_t bits = 0;
-	for (uint32_t i = 0; i < params->layers; i++) {
-		const struct ow_colate_layer *layer = &params->layer[i];
-		bits += (uint64_t)layer->counters * (layer->bits + layer->check_bits + layer->count_bits);
-	}
-	return bits;
-}

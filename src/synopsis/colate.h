@@ -141,5 +141,3 @@ void ow_colate_add_facts(struct ow_colate *colate, const struct ow_colate_facts 
 /* Adds to the counters `from` .. from + count - 1 of a layer, to their checks and counts (NULL if it has none). */
 void ow_colate_add_raw(struct ow_colate *colate, uint32_t layer, uint32_t from, const uint64_t *counters,
                        const uint32_t *checks, const uint32_t *counts, size_t count);
-/* Bits of memory for all counters, checks and counts in a router. */
-uint64_t ow_colate_memory_bits(const struct ow_colate_params *params);

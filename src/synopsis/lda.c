@@ -270,11 +270,6 @@ uint32_t ow_lda_limit(double p)
 	return limit >= 0x1p32 - 1 ? UINT32_MAX : limit > 0 ? (uint32_t)limit : 0;
 }
 
-uint32_t ow_lda_zeros(unsigned zeros)
-{
-	return zeros < 32 ? UINT32_MAX >> zeros : 0;
-}
-
 double ow_lda_share(const struct ow_lda_params *params, uint32_t bank)
 {
 	double p = (double)params->bank[bank].limit + 1;

@@ -66,9 +66,8 @@ int ow_lda_create(const struct ow_lda_params *params, uint64_t seed, struct ow_l
 /* Creates one bank with as many buckets as fit into the memory, tuned to the loss in struct ow_sizing. */
 int ow_lda_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis);
 
-/* The limit for a share p of the packets (0 < p; 1 or more: all), and the limit for a number of leading zeros. */
+/* The limit for a share p of the packets (0 < p; 1 or more: all). */
 uint32_t ow_lda_limit(double p);
-uint32_t ow_lda_zeros(unsigned zeros);
 /* The share that a bank takes, without what goes to later banks. */
 double ow_lda_share(const struct ow_lda_params *params, uint32_t bank);
 

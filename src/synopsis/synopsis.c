@@ -18,6 +18,7 @@
 #include "synopsis/srda.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define VERSION 1
@@ -145,4 +146,16 @@ int ow_synopsis_decode(const uint8_t *bytes, size_t size, uint64_t seed, struct 
 	if (!ops)
 		return ow_error_set(err, EINVAL, "synopsis: unknown kind %u", bytes[KIND_AT]);
 	return ops->decode(bytes + OW_SYNOPSIS_HEADER, size - OW_SYNOPSIS_HEADER, seed, ret_synopsis, err);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ow_sighting *x = a, *y = b;
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+void ow_sightings_sort(struct ow_sighting *sightings, size_t count)
+{
+	if (count)
+		qsort(sightings, count, sizeof *sightings, by_time);
 }

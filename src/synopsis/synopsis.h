@@ -21,6 +21,8 @@ struct ow_sighting {
 	int64_t time_ns;
 	uint32_t flow; /* number of its flow in the list that it belongs to (record/lane_flows.h); 0 = not known */
 };
+/* The earliest first. */
+void ow_sightings_sort(struct ow_sighting *sightings, size_t count);
 
 enum ow_synopsis_kind {
 	OW_SYNOPSIS_LDA = 1,

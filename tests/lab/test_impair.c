@@ -153,7 +153,6 @@ static void books(void **state)
 			seen++;
 		}
 	}
-	assert_int_equal(ow_wiretruth_pending(truth), 0);
 	/* The last interval, which no later packet ended, and an empty one after it. */
 	for (int i = 0; i < 2; i++) {
 		assert_true(ow_wiretruth_next(truth, start_ns + 13 * length_ns, &report));

@@ -24,7 +24,8 @@ void books_open(struct books *books, const struct ow_source_options *sources, un
 {
 	struct ow_error err = {""};
 	*books = (struct books){.passed_ns = INT64_MIN, .open_max = OW_REPLAY_OPEN};
-	if (ow_recorder_create(sources, count, &books->recorder, &err) < 0)
+	if (ow_recorder_open(sources, count, &books->recorder, &err) < 0 ||
+	    ow_recorder_start(books->recorder, &err) < 0)
 		fail_msg("%s", err.text);
 }
 

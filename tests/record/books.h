@@ -32,7 +32,7 @@ struct books {
 	struct ow_error err;
 };
 
-/* Sources given as in ow_recorder_create; fails the test with its message if that does not work. */
+/* Sources given as in ow_recorder_open; fails the test with its message if that does not work. */
 void books_open(struct books *books, const struct ow_source_options *sources, unsigned count);
 /* Returns its index. */
 unsigned books_add(struct books *books, const struct ow_lane_options *options, size_t stamps_max);

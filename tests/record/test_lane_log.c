@@ -83,7 +83,7 @@ static void lanes_come_and_go(void **state)
 		{.live = {.kind = OW_IFACE_FILE, .name = s.sim.side[0].path}},
 		{.live = {.kind = OW_IFACE_FILE, .name = s.sim.side[1].path}},
 	};
-	if (ow_recorder_create(sources, 2, &recorder, &err) < 0)
+	if (ow_recorder_open(sources, 2, &recorder, &err) < 0 || ow_recorder_start(recorder, &err) < 0)
 		fail_msg("%s", err.text);
 	ow_lane_logs_init(&logs, recorder, 2);
 	int64_t t0_ns = s.sim.start_ns - OW_INTERVAL_MAX_NS / 2;

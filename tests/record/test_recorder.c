@@ -373,11 +373,11 @@ static void test_errors(void **state)
 	scenario_simulate(&s);
 	struct ow_source_options sources[] = {file_source(s.sim.side[0].path, 0), file_source("no-such-file", 0)};
 	struct ow_recorder *recorder = NULL;
-	assert_int_equal(ow_recorder_create(sources, 2, &recorder, &err), -ENOENT);
+	assert_int_equal(ow_recorder_open(sources, 2, &recorder, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "no-such-file"));
-	assert_int_equal(ow_recorder_create(sources, 0, &recorder, &err), -EINVAL);
+	assert_int_equal(ow_recorder_open(sources, 0, &recorder, &err), -EINVAL);
 	sources[0].threads = 1000;
-	assert_int_equal(ow_recorder_create(sources, 1, &recorder, &err), -EINVAL);
+	assert_int_equal(ow_recorder_open(sources, 1, &recorder, &err), -EINVAL);
 	assert_null(recorder);
 	sources[0].threads = 4; /* a file has one */
 	books_open(&books, sources, 1);

@@ -10,7 +10,6 @@
 #include "capture/iface/iface_ops.h"
 #include <errno.h>
 #include <net/if.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -4,7 +4,7 @@
  * products are combined by XOR (as in XXH3 and wyhash) and folded once more. The multiplications are independent of
  * each other.
  */
-#include "packet/idbatch.h"
+#include "idbatch.h"
 
 #include "base/bytes.h"
 #include "base/hash.h"
