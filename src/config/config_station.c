@@ -22,18 +22,12 @@ static struct ow_station *station_of(const struct ow_key_reader *r)
 
 #define PLACE(member) offsetof(struct ow_station_place, member)
 const struct ow_key ow_place_keys[] = {
-	{.name = "segment",
-         .type = OW_KEY_TEXT,
-         .offset = PLACE(segment),
-         .meaning = "Results with these values belong to the place. A key that is not given matches all values."},
-	{.name = "class", .type = OW_KEY_TEXT, .offset = PLACE(class_name)},
-	{.name = "from", .type = OW_KEY_TEXT, .offset = PLACE(from)},
-	{.name = "to", .type = OW_KEY_TEXT, .offset = PLACE(to)},
-	{.name = "place",
-         .type = OW_KEY_TEXT,
-         .offset = PLACE(place),
-         .needed = true,
-         .meaning = "The name of the place."},
+	{"segment", OW_KEY_TEXT, PLACE(segment), NULL,
+         "Results with these values belong to the place. A key that is not given matches all values."},
+	{"class", OW_KEY_TEXT, PLACE(class_name), NULL, NULL},
+	{"from", OW_KEY_TEXT, PLACE(from), NULL, NULL},
+	{"to", OW_KEY_TEXT, PLACE(to), NULL, NULL},
+	{"place", OW_KEY_TEXT, PLACE(place), NULL, "The name of the place.", .needed = true},
 	{0},
 };
 
@@ -59,24 +53,13 @@ struct target_values {
 
 #define TARGET(member) offsetof(struct target_values, target.member)
 const struct ow_key ow_target_keys[] = {
-	{.name = "name", .type = OW_KEY_TEXT, .offset = TARGET(name), .meaning = "The name of the path."},
-	{.name = "from",
-         .type = OW_KEY_TEXT,
-         .offset = TARGET(from),
-         .needed = true,
-         .meaning = "The routers at the ends of the path."},
-	{.name = "to", .type = OW_KEY_TEXT, .offset = TARGET(to), .needed = true},
-	{.name = "class", .type = OW_KEY_TEXT, .offset = TARGET(class_name), .meaning = "The class of traffic."},
-	{.name = "mean",
-         .type = OW_KEY_DURATION,
-         .offset = offsetof(struct target_values, mean_ns),
-         .least = 1,
-         .most = LONG_NS,
-         .meaning = "The highest acceptable mean delay."},
-	{.name = "loss",
-         .type = OW_KEY_SHARE,
-         .offset = TARGET(max_loss),
-         .meaning = "The highest acceptable loss: 0.1% or 0.001."},
+	{"name", OW_KEY_TEXT, TARGET(name), NULL, "The name of the path."},
+	{"from", OW_KEY_TEXT, TARGET(from), NULL, "The routers at the ends of the path.", .needed = true},
+	{"to", OW_KEY_TEXT, TARGET(to), NULL, NULL, .needed = true},
+	{"class", OW_KEY_TEXT, TARGET(class_name), NULL, "The class of traffic."},
+	{"mean", OW_KEY_DURATION, offsetof(struct target_values, mean_ns), NULL, "The highest acceptable mean delay.",
+         .least = 1, .most = LONG_NS},
+	{"loss", OW_KEY_SHARE, TARGET(max_loss), NULL, "The highest acceptable loss: 0.1% or 0.001."},
 	{0},
 };
 
@@ -155,9 +138,9 @@ static int read_names(struct ow_key_reader *r, struct ow_yaml *node, void *field
 
 #define STATION(member) offsetof(struct ow_station, member)
 static const struct ow_key network_keys[] = {
-	{.name = "file", .type = OW_KEY_PATH, .offset = STATION(network), .meaning = "a map"},
-	{.name = "vtysh", .type = OW_KEY_TEXT, .offset = STATION(vtysh), .needed = true, .meaning = "FRR's program"},
-	{.name = "socket", .type = OW_KEY_TEXT, .offset = STATION(vtysh_socket), .meaning = "its folder"},
+	{"file", OW_KEY_PATH, STATION(network), NULL, "a map"},
+	{"vtysh", OW_KEY_TEXT, STATION(vtysh), NULL, "FRR's program", .needed = true},
+	{"socket", OW_KEY_TEXT, STATION(vtysh_socket), NULL, "its folder"},
 	{0},
 };
 
@@ -178,71 +161,39 @@ static int read_cost(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 }
 
 const struct ow_key ow_station_keys[] = {
-	{.name = "network",
-         .type = OW_KEY_OTHER,
-         .read = read_network,
-         .meaning = "A file, relative to the folder of the configuration; or `{vtysh: PROGRAM, socket: FOLDER}` to "
-                    "ask FRR. `socket` is needed if FRR's sockets are not in the usual folder."},
-	{.name = "names",
-         .type = OW_KEY_OTHER,
-         .read = read_names,
-         .meaning = "Names for routers, which FRR knows only by their ids: `{10.0.0.1: A, ...}`."},
-	{.name = "default_cost",
-         .type = OW_KEY_OTHER,
-         .read = read_cost,
-         .offset = STATION(default_cost),
-         .meaning = "The cost of links that have none."},
-	{.name = "m_routers",
-         .type = OW_KEY_OTHER,
-         .read = read_m_routers,
-         .fallback = "none",
-         .meaning = "The routers that are measured inside. If the network is a file, they must be in it. If FRR "
-                    "provides the network, they may be missing for a time."},
-	{.name = "places",
-         .type = OW_KEY_OTHER,
-         .read = read_places,
-         .meaning = "A list: results with this `segment`, `class`, `from` and `to` belong to `place`. A key that is "
-                    "not given matches all values. The first entry that matches counts."},
-	{.name = "targets",
-         .type = OW_KEY_OTHER,
-         .read = read_targets,
-         .meaning = "A list of paths with `from`, `to`, and optionally `name`, `class`, `mean` (5ms) and `loss` "
-                    "(0.1%). Where the class has no results, those of all packets are used. Without `mean` and "
-                    "`loss`, a path is broken when it is worse than usual."},
-	{.name = "refresh",
-         .type = OW_KEY_DURATION,
-         .offset = STATION(refresh_ns),
-         .least = 1,
-         .most = LONG_NS,
-         .fallback = "2s",
-         .meaning = "With `--follow`: how often the station reads the network again."},
-	{.name = "hold",
-         .type = OW_KEY_DURATION,
-         .offset = STATION(options.hold_ns),
-         .least = 1,
-         .most = LONG_NS,
-         .fallback = "60s",
-         .meaning = "How long the station continues to watch the segments of old paths."},
-	{.name = "stale",
-         .type = OW_KEY_DURATION,
-         .offset = STATION(options.stale_ns),
-         .least = 1,
-         .most = LONG_NS,
-         .fallback = "10s",
-         .meaning =
-                 "The station uses a result for intervals that start at most this time after the start of the result."},
-	{.name = "false_alarms",
-         .type = OW_KEY_REAL,
-         .offset = STATION(options.false_alarms),
-         .most = UINT32_MAX,
-         .fallback = "1000",
-         .meaning = "The mean number of intervals between two false alarms of the whole network."},
-	{.name = "worth",
-         .type = OW_KEY_SHARE,
-         .offset = STATION(options.worth),
-         .fallback = "2%",
-         .meaning = "The station names a part that has become slower if it adds at least this share of the path's "
-                    "delay, or if no other part explains why the path is too slow."},
+	{"network", OW_KEY_OTHER, 0, NULL,
+         "A file, relative to the folder of the configuration; or `{vtysh: PROGRAM, socket: FOLDER}` to ask FRR. "
+         "`socket` is needed if FRR's sockets are not in the usual folder.",
+         .read = read_network},
+	{"names", OW_KEY_OTHER, 0, NULL, "Names for routers, which FRR knows only by their ids: `{10.0.0.1: A, ...}`.",
+         .read = read_names},
+	{"default_cost", OW_KEY_OTHER, STATION(default_cost), NULL, "The cost of links that have none.",
+         .read = read_cost},
+	{"m_routers", OW_KEY_OTHER, 0, "none",
+         "The routers that are measured inside. If the network is a file, they must be in it. If FRR provides the "
+         "network, they may be missing for a time.",
+         .read = read_m_routers},
+	{"places", OW_KEY_OTHER, 0, NULL,
+         "A list: results with this `segment`, `class`, `from` and `to` belong to `place`. A key that is not given "
+         "matches all values. The first entry that matches counts.",
+         .read = read_places},
+	{"targets", OW_KEY_OTHER, 0, NULL,
+         "A list of paths with `from`, `to`, and optionally `name`, `class`, `mean` (5ms) and `loss` (0.1%). Where "
+         "the class has no results, those of all packets are used. Without `mean` and `loss`, a path is broken when "
+         "it is worse than usual.",
+         .read = read_targets},
+	{"refresh", OW_KEY_DURATION, STATION(refresh_ns), "2s",
+         "With `--follow`: how often the station reads the network again.", .least = 1, .most = LONG_NS},
+	{"hold", OW_KEY_DURATION, STATION(options.hold_ns), "60s",
+         "How long the station continues to watch the segments of old paths.", .least = 1, .most = LONG_NS},
+	{"stale", OW_KEY_DURATION, STATION(options.stale_ns), "10s",
+         "The station uses a result for intervals that start at most this time after the start of the result.",
+         .least = 1, .most = LONG_NS},
+	{"false_alarms", OW_KEY_REAL, STATION(options.false_alarms), "1000",
+         "The mean number of intervals between two false alarms of the whole network.", .most = UINT32_MAX},
+	{"worth", OW_KEY_SHARE, STATION(options.worth), "2%",
+         "The station names a part that has become slower if it adds at least this share of the path's delay, or if "
+         "no other part explains why the path is too slow."},
 	{0},
 };
 

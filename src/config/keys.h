@@ -50,15 +50,15 @@ typedef int ow_key_read(struct ow_key_reader *reader, struct ow_yaml *node, void
 struct ow_key {
 	const char *name; /* NULL: the end of the table */
 	enum ow_key_type type;
-	size_t offset; /* of the member in the target */
+	size_t offset;        /* of the member in the target */
+	const char *fallback; /* the default, as written in a file; NULL = none */
+	const char *meaning;  /* for the documentation; NULL = described with the previous key */
 	uint64_t least, most;
 	bool or_zero; /* 0 is allowed as well */
 	const struct ow_choice *choices;
 	ow_key_read *read;
-	const char *fallback; /* the default, as written in a file; NULL = none */
-	bool needed;          /* the key has no default */
-	unsigned bit;         /* bit in *ret_stated */
-	const char *meaning;  /* for the documentation; NULL = described with the previous key */
+	bool needed;  /* the key has no default */
+	unsigned bit; /* bit in *ret_stated */
 };
 
 /* Reads one value from a text, without YAML: for options. *why gets only the reason. Not for OW_KEY_OTHER. */
