@@ -79,7 +79,7 @@ static inline uint32_t ow_id_probe_next(struct ow_id_probe *probe)
 	({                                                                \
 		struct ow_id_probe probe_ = ow_id_map_probe((map), (id)); \
 		uint32_t item = ow_id_probe_next(&probe_);                \
-		while (item != OW_ID_MAP_NONE && !(is_it))                \
-			item = ow_id_probe_next(&probe_);                 \
+		while ((item) != OW_ID_MAP_NONE && !(is_it))              \
+			(item) = ow_id_probe_next(&probe_);               \
 		item;                                                     \
 	})

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/time.h"
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -77,6 +78,7 @@ void ow_retry_writer_state(struct ow_retry_writer *w, struct ow_retry_writer_sta
 
 static char *place(const struct ow_retry_writer *w, size_t number)
 {
+	assert(w->room);
 	return w->queue + (w->head + number) % w->room * w->o.item_size;
 }
 

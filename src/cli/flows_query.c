@@ -10,6 +10,7 @@
 #include "cli/terminal.h"
 #include "packet/flow_parse.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -269,6 +270,7 @@ static int check_threshold(const struct arguments *args, const struct ow_flow_an
 	if (args->max_mean_ns == INT64_MAX)
 		return OW_EXIT_OK;
 	ow_duration_text((double)args->max_mean_ns, limit);
+	assert(!args->flow || rows->row);
 	for (size_t i = 0; i < a->flows; i++) {
 		const struct ow_flow_answer *flow = args->flow ? rows->row[0] : &a->flow[i];
 		const struct ow_value *value = &ow_flow_answer_whole(a, flow)->mean_ns;

@@ -78,47 +78,11 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 	return 0;
 }
 
-/* The values of the following options have the same limits as the keys of a segment or of an interface. */
-static int set_identity(void *field, const char *value, struct ow_error *err)
-{
-	return ow_key_set(ow_key_find(ow_segment_keys, "identity"), value, field, err);
-}
-
-static int set_interval(void *field, const char *value, struct ow_error *err)
-{
-	return ow_key_set(ow_key_find(ow_segment_keys, "interval"), value, field, err);
-}
-
-static int set_clock(void *field, const char *value, struct ow_error *err)
-{
-	return ow_key_set(ow_key_find(ow_segment_keys, "clock"), value, field, err);
-}
-
-static int set_wait(void *field, const char *value, struct ow_error *err)
-{
-	return ow_key_set(ow_key_find(ow_segment_keys, "wait"), value, field, err);
-}
-
-static int set_ring(void *field, const char *value, struct ow_error *err)
-{
-	return ow_key_set(ow_key_find(ow_interface_keys, "ring"), value, field, err);
-}
-
-static int set_threads(void *field, const char *value, struct ow_error *err)
-{
-	return ow_key_set(ow_key_find(ow_interface_keys, "threads"), value, field, err);
-}
-
 /* 0: as fast as possible. */
 static int set_speed(void *field, const char *value, struct ow_error *err)
 {
 	*(double *)field = 0;
 	return strcmp(value, "0") == 0 ? 0 : ow_key_set(ow_key_find(ow_interface_keys, "speed"), value, field, err);
-}
-
-static int set_scope(void *field, const char *value, struct ow_error *err)
-{
-	return ow_key_set(ow_key_find(ow_segment_keys, "scope"), value, field, err);
 }
 
 #define FIELD(name) offsetof(struct arguments, name)
@@ -135,20 +99,23 @@ static const struct ow_option options[] = {
 	{"forward", 0, "FILTER", ow_option_text, FIELD(forward),
          "Packets that match this filter go from --from to --to, all others back. For taps and capture files, which do "
          "not know the direction."},
-	{"identity", 0, "LEVEL", set_identity, FIELD(level),
+	{"identity", 0, "LEVEL", NULL, FIELD(level),
          "What makes a packet the same: ip from the IP header on, without what routers change; nat also without "
-         "addresses and ports; auto (default) begins with ip, and finds out if packets do not match (not for files)."},
-	{"scope", 0, "SCOPE", set_scope, FIELD(scope),
-         "Which packets can be lost: shared (default), those of flows that pass both interfaces; all, every one."},
+         "addresses and ports; auto (default) begins with ip, and finds out if packets do not match (not for files).",
+         ow_segment_keys},
+	{"scope", 0, "SCOPE", NULL, FIELD(scope),
+         "Which packets can be lost: shared (default), those of flows that pass both interfaces; all, every one.",
+         ow_segment_keys},
 	{"inner", 0, NULL, ow_option_flag, FIELD(inner), "Enter tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP)."},
 
 	{NULL, 0, NULL, NULL, 0, "Time:"},
-	{"interval", 0, "D", set_interval, FIELD(interval_ns), "Length of an interval (default 1s)."},
-	{"wait", 0, "D", set_wait, FIELD(wait_ns),
-         "Waiting time after which a packet is lost and results are final (default 2s)."},
-	{"clock", 0, "MODE", set_clock, FIELD(clock),
+	{"interval", 0, "D", NULL, FIELD(interval_ns), "Length of an interval (default 1s).", ow_segment_keys},
+	{"wait", 0, "D", NULL, FIELD(wait_ns),
+         "Waiting time after which a packet is lost and results are final (default 2s).", ow_segment_keys},
+	{"clock", 0, "MODE", NULL, FIELD(clock),
          "Clocks of two captures or cards: trusted as they are; relative, with their difference estimated from the "
-         "packets of both directions and taken off; auto (default): trusted unless packets contradict."},
+         "packets of both directions and taken off; auto (default): trusted unless packets contradict.",
+         ow_segment_keys},
 	{"seconds", 0, "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: Ctrl-C ends it)."},
 	{"count", 0, "N", ow_option_count, FIELD(count), "End after this many intervals."},
 	{"speed", 0, "X", set_speed, FIELD(speed),
@@ -169,9 +136,9 @@ static const struct ow_option options[] = {
          "Highest acceptable 99th percentile of the delay."},
 
 	{NULL, 0, NULL, NULL, 0, "Capturing:"},
-	{"threads", 0, "N", set_threads, FIELD(threads), "Threads for each interface (default 1)."},
-	{"ring", 0, "SIZE", set_ring, FIELD(ring),
-         "Memory of each thread's ring in the kernel (default: by the link's speed)."},
+	{"threads", 0, "N", NULL, FIELD(threads), "Threads for each interface (default 1).", ow_interface_keys},
+	{"ring", 0, "SIZE", NULL, FIELD(ring),
+         "Memory of each thread's ring in the kernel (default: by the link's speed).", ow_interface_keys},
 	{"memory", 0, "SIZE", ow_option_size, FIELD(memory),
          "Memory for packets (default 512MiB); if an interval has more packets, a sample of them is compared."},
 	{"hardware-timestamps", 0, NULL, ow_option_flag, FIELD(hardware_stamps),

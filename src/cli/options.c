@@ -57,7 +57,9 @@ static int unknown(const struct ow_option *table, const char *argument, size_t l
 static int set_option(const struct ow_option *option, const char *value, void *target, struct ow_error *err)
 {
 	struct ow_error reason;
-	int r = option->set((char *)target + option->offset, value, &reason);
+	void *field = (char *)target + option->offset;
+	int r = option->set ? option->set(field, value, &reason)
+	                    : ow_key_set(ow_key_find(option->keys, option->name), value, field, &reason);
 	return r < 0 ? ow_error_set(err, -r, "--%s: %.450s", option->name, reason.text) : 0;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/word.h"
+#include "config/keys.h"
 #include <oneway/error.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -22,6 +23,8 @@ struct ow_option {
 	int (*set)(void *field, const char *value, struct ow_error *err);
 	size_t offset;    /* of the field in the target; the parser does not use it otherwise */
 	const char *help; /* one sentence; lines are wrapped as needed */
+	/* If `set` is NULL: the value is that of the key with the option's name in this table, with its limits. */
+	const struct ow_key *keys;
 };
 
 /*

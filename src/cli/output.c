@@ -48,9 +48,7 @@ int ow_output_can(const char *path, struct ow_error *err)
 	int r = 0;
 	if (!folder)
 		r = ow_error_set(err, ENOMEM, "%.300s: %s", path, strerror(ENOMEM));
-	else if (stat(folder, &info) != 0)
-		r = ow_error_set(err, errno, "%.200s: the folder %.200s: %s", path, folder, strerror(errno));
-	else if (access(folder, W_OK | X_OK) != 0)
+	else if (stat(folder, &info) != 0 || access(folder, W_OK | X_OK) != 0)
 		r = ow_error_set(err, errno, "%.200s: the folder %.200s: %s", path, folder, strerror(errno));
 	free(folder);
 	return r;

@@ -320,8 +320,8 @@ const struct ow_key ow_flows_keys[] = {
          "With `key: class`, a list of classes, each with `name` and `filter`. A packet belongs to the first class "
          "that matches. A class without `filter` matches all packets.",
          .read = read_flow_classes},
-	{"counters", OW_KEY_COUNT, FLOWS(counters), "65536", "The number of counters of all banks together.", .least = 1,
-         .most = OW_COLATE_COUNTERS_MAX},
+	{"counters", OW_KEY_COUNT, FLOWS(counters), "65536", "The number of counters of all banks together.",
+         .least = 1, .most = OW_COLATE_COUNTERS_MAX},
 	{"form", OW_KEY_OTHER, FLOWS(form), "`banks`",
          "The form of the counters: `banks`, `colate` or `colate-random`.", .read = read_form},
 	{"banks", OW_KEY_COUNT, FLOWS(spread), NULL,

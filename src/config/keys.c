@@ -255,6 +255,7 @@ void ow_key_default(const struct ow_key *table, const char *name, void *field)
 {
 	const struct ow_key *key = ow_key_find(table, name);
 	struct ow_error why;
+	assert(key && key->fallback);
 	int r = ow_key_set(key, key->fallback, field, &why);
 	assert(r == 0);
 	(void)r;
