@@ -163,6 +163,8 @@ struct ow_match_report {
 	const char *const *warning;
 	size_t warnings;
 	uint32_t files[OW_SIDES]; /* capture files of a set of files; 0 = the path is one file */
+	/* Packets that a capture dropped, as the file itself says; part of them may count as lost or extra. */
+	uint64_t dropped[OW_SIDES];
 };
 
 struct ow_match;

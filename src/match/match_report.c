@@ -58,6 +58,7 @@ int ow_match_fill_report(struct ow_match *m)
 		report->files[side] = info->files;
 		report->unclassified[side] = p->unclassified[side];
 		report->outside_overlap[side] = p->outside[side];
+		report->dropped[side] = info->dropped;
 		report->skipped[side] = ow_record_reader_skipped(facts) - p->resent[side];
 	}
 	report->size = sizeof *report;

@@ -100,6 +100,36 @@ static int warn_copies(struct ow_match *m, unsigned side)
 	            name(side), (unsigned long long)copies, ow_plural(copies, "copy", "copies"), longest, doubt, more);
 }
 
+/* What a capture says of its own drops. A packet that B's capture dropped counts as lost from A to B, or as extra at A. */
+static int warn_dropped(struct ow_match *m, unsigned side)
+{
+	uint64_t dropped = m->report.dropped[side];
+	enum ow_direction arriving = side == OW_SIDE_B ? OW_A_TO_B : OW_B_TO_A;
+	uint64_t lost = m->report.direction[arriving].lost, part = lost < dropped ? lost : dropped;
+
+	if (dropped == 0)
+		return 0;
+	char arrived[160] = "it may count as extra at the other point";
+	if (lost)
+		snprintf(arrived, sizeof arrived, "up to %llu of the %llu %s from %s to %s may have arrived",
+		         (unsigned long long)part, (unsigned long long)lost,
+		         ow_plural(lost, "packet lost", "packets lost"), name(!side), name(side));
+	return warn(m, "%s: the capture dropped %llu %s, as it says itself: that is no loss of the network; %s",
+	            name(side), (unsigned long long)dropped, ow_plural(dropped, "packet", "packets"), arrived);
+}
+
+/* A microsecond file with more than 999,999 microseconds is damaged, or has nanoseconds under a wrong header. */
+static int warn_excess(struct ow_match *m, unsigned side)
+{
+	const struct ow_reader_info *info = ow_reader_info(m->pass.tap[side].reader);
+
+	if (info->excess == 0)
+		return 0;
+	return warn(m, "%s: %llu %s a fraction of a second of more than a second, so the times are wrong%s", name(side),
+	            (unsigned long long)info->excess, ow_plural(info->excess, "packet has", "packets have"),
+	            info->resolution_ns > 1 ? " (nanoseconds in a file that declares microseconds?)" : "");
+}
+
 static int warn_capture(struct ow_match *m, unsigned side)
 {
 	const struct ow_record_reader *tap = &m->pass.tap[side];
@@ -108,13 +138,10 @@ static int warn_capture(struct ow_match *m, unsigned side)
 	int r = warn_damage(m, side);
 	if (r == 0 && ow_reader_note(tap->reader))
 		r = warn(m, "%s: %s", name(side), ow_reader_note(tap->reader));
-	uint64_t dropped = ow_reader_info(tap->reader)->dropped;
-	if (r == 0 && dropped)
-		r = warn(m,
-		         "%s: the capture dropped %llu %s, as it says itself: those count as lost, or as extra at "
-		         "the other "
-		         "point",
-		         name(side), (unsigned long long)dropped, ow_plural(dropped, "packet", "packets"));
+	if (r == 0)
+		r = warn_dropped(m, side);
+	if (r == 0)
+		r = warn_excess(m, side);
 	if (r == 0 && f->untimed == f->packets)
 		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
 		         name(side));

@@ -5,7 +5,7 @@
 #include "capture/file/source.h"
 
 /*
- * A cursor over the records of a capture file. There are two implementations behind this interface. A cursor starts at
+ * A cursor over the records of a capture file. There are three implementations behind this interface. A cursor starts at
  * the beginning of the source, writes what it learns to info, and does not own the source.
  */
 struct ow_file_cursor {
@@ -43,14 +43,33 @@ _Static_assert(OW_CAPTURE_TIME_MAX_NS - -OW_CAPTURE_TIME_MAX_NS > 0, "a differen
 /*
  * The kind of capture file that begins with these bytes. Our own reader handles version 2.4 with micro- or nanoseconds.
  * libpcap handles older versions (whose lengths may be swapped), the magics of patched tcpdumps (Kuznetzov's,
- * FMESQUITA's, NAVTEL's) and pcapng.
+ * FMESQUITA's, NAVTEL's) and pcapng. ERF has no magic: see ow_file_is_erf().
  */
-enum ow_file_kind { OW_FILE_KIND_NONE, OW_FILE_KIND_CLASSIC, OW_FILE_KIND_VARIANT, OW_FILE_KIND_PCAPNG };
+enum ow_file_kind {
+	OW_FILE_KIND_NONE,
+	OW_FILE_KIND_CLASSIC,
+	OW_FILE_KIND_VARIANT,
+	OW_FILE_KIND_PCAPNG,
+	OW_FILE_KIND_SNOOP
+};
 enum ow_file_kind ow_file_kind(const uint8_t *head, size_t size);
+/*
+ * Whether a file that begins with these bytes is ERF, which is a row of records and nothing else: at least two records, or
+ * one that is the whole file. OW_ERF_LOOK_BYTES of it suffice. With fewer bytes it may be ERF if nothing contradicts.
+ */
+#define OW_ERF_LOOK_BYTES ((size_t)160 << 10) /* two records of any size */
+bool ow_file_is_erf(const uint8_t *bytes, size_t size);
+bool ow_file_may_be_erf(const uint8_t *bytes, size_t size);
 
 /* Reads classic pcap of version 2.4 without libpcap. head holds the first OW_PCAP_HEADER_BYTES of the file. */
 int ow_file_cursor_classic(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
                            struct ow_file_cursor **ret_walk, struct ow_error *err);
+/* Reads snoop; head holds its first OW_PCAP_HEADER_BYTES. The source has been rewound. */
+int ow_file_cursor_snoop(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
+                         struct ow_file_cursor **ret_walk, struct ow_error *err);
+/* The same for ERF. */
+int ow_file_cursor_erf(struct ow_source *source, struct ow_reader_info *info, struct ow_file_cursor **ret_walk,
+                       struct ow_error *err);
 /* Reads all other formats with libpcap. */
 int ow_file_cursor_foreign(struct ow_source *source, struct ow_reader_info *info, struct ow_file_cursor **ret_walk,
                            struct ow_error *err);

@@ -71,6 +71,7 @@ static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *
 	uint64_t number = c->walk.number;
 	int64_t tick_ns = c->tick_ns;
 	uint16_t linktype = c->linktype;
+	uint64_t excess = 0;
 	size_t n = 0;
 
 	while (n < max && (size_t)(end - p) >= OW_PCAP_RECORD_BYTES) {
@@ -79,9 +80,11 @@ static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *
 			break;
 		if (__builtin_expect(is_version(p + 4), 0) && begins_file(p) != OW_FILE_KIND_NONE)
 			break;
+		int64_t fraction_ns = load32(p + 4, swapped) * tick_ns;
+		excess += fraction_ns >= OW_NS_PER_S;
 		number++;
 		frames[n++] = (struct ow_frame){
-			.time_ns = load32(p, swapped) * OW_NS_PER_S + load32(p + 4, swapped) * tick_ns,
+			.time_ns = load32(p, swapped) * OW_NS_PER_S + fraction_ns,
 			.data = p + OW_PCAP_RECORD_BYTES,
 			.caplen = caplen,
 			.len = len < caplen ? caplen : len,
@@ -93,6 +96,7 @@ static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *
 	c->offset += (uint64_t)(p - c->next);
 	c->next = p;
 	c->walk.number = number;
+	c->walk.info->excess += excess;
 	return n;
 }
 
@@ -114,6 +118,7 @@ static void start(struct classic *c, const uint8_t *head)
 	size_t size;
 
 	take_header(c, head);
+	c->walk.info->excess = 0;
 	c->next = c->end = c->buffer + SPARE_BYTES;
 	c->offset = OW_PCAP_HEADER_BYTES;
 	c->walk.info->mapped = ow_source_map(c->walk.source, &c->next, &size);

@@ -175,6 +175,7 @@ static void end_file(struct ow_file_merge *m, unsigned i)
 	const struct opened *file = m->opened[i];
 	const char *damage = ow_file_reader_damage(file->reader);
 	m->info.dropped += ow_file_reader_info(file->reader)->dropped;
+	m->info.excess += ow_file_reader_info(file->reader)->excess;
 	m->passed_bytes += file->member->size_bytes;
 	if (damage && m->damaged++ == 0)
 		ow_error_set(&m->damage, EINVAL, "%s", damage);
@@ -345,7 +346,7 @@ int ow_file_merge_rewind(struct ow_file_merge *m, struct ow_error *err)
 		close_opened(m, m->open - 1);
 	m->begun = 0;
 	m->damaged = m->empty_damaged;
-	m->number = m->passed_bytes = m->repeated = m->info.dropped = 0;
+	m->number = m->passed_bytes = m->repeated = m->info.dropped = m->info.excess = 0;
 	m->same = 0;
 	m->same_ns = 0;
 	memset(m->part, 0, sizeof m->part);

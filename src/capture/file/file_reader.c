@@ -30,6 +30,26 @@ static int refuse(const struct ow_source *source, const uint8_t *head, size_t si
 	                    head[1], head[2], head[3]);
 }
 
+/* Opens an ERF file, or refuses the file. */
+static int try_erf(struct ow_file_reader *r, const uint8_t *head, size_t size, struct ow_error *err)
+{
+	uint8_t *look = malloc(OW_ERF_LOOK_BYTES);
+	size_t got = 0;
+	int result = look ? ow_source_rewind(r->source, err)
+	                  : ow_error_set(err, ENOMEM, "%s: out of memory", ow_source_name(r->source));
+
+	if (result == 0)
+		result = ow_source_read(r->source, look, OW_ERF_LOOK_BYTES, &got, err);
+	bool is_erf = result == 0 && ow_file_is_erf(look, got);
+	free(look);
+	if (result < 0)
+		return result;
+	if (!is_erf)
+		return refuse(r->source, head, size, err);
+	result = ow_source_rewind(r->source, err);
+	return result < 0 ? result : ow_file_cursor_erf(r->source, &r->info, &r->walk, err);
+}
+
 static int start_walk(struct ow_file_reader *r, struct ow_error *err)
 {
 	uint8_t head[OW_PCAP_HEADER_BYTES] = {0};
@@ -50,8 +70,14 @@ static int start_walk(struct ow_file_reader *r, struct ow_error *err)
 	case OW_FILE_KIND_PCAPNG:
 		result = ow_source_rewind(r->source, err);
 		return result < 0 ? result : ow_file_cursor_foreign(r->source, &r->info, &r->walk, err);
+	case OW_FILE_KIND_SNOOP:
+		if (got < OW_PCAP_RECORD_BYTES)
+			return ow_error_set(err, EINVAL, "%s: cut off in the file header (%zu of 16 bytes)",
+			                    ow_source_name(r->source), got);
+		result = ow_source_rewind(r->source, err);
+		return result < 0 ? result : ow_file_cursor_snoop(r->source, head, &r->info, &r->walk, err);
 	default:
-		return refuse(r->source, head, got, err);
+		return try_erf(r, head, got, err);
 	}
 }
 

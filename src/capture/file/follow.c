@@ -68,12 +68,12 @@ static uint8_t find_tsresol(const struct ow_follow *f, size_t size)
 	return TSRESOL_DEFAULT;
 }
 
-static bool add_linktype(struct ow_follow *f, uint16_t linktype)
+static bool add_interface(struct ow_follow *f, uint16_t linktype)
 {
-	if (f->n_linktypes == OW_FOLLOW_INTERFACES_MAX ||
-	    OW_GROW(f->linktypes, f->linktypes_room, f->n_linktypes + 1) < 0)
+	if (f->n_interface == OW_FOLLOW_INTERFACES_MAX ||
+	    OW_GROW(f->interface, f->interface_room, f->n_interface + 1) < 0)
 		return false;
-	f->linktypes[f->n_linktypes++] = linktype;
+	f->interface[f->n_interface++] = (struct ow_follow_interface){.linktype = linktype};
 	return true;
 }
 
@@ -84,7 +84,7 @@ static void end_interface(struct ow_follow *f)
 	uint8_t tsresol;
 	int64_t ns;
 
-	if (size < INTERFACE_BYTES || !add_linktype(f, linktype)) {
+	if (size < INTERFACE_BYTES || !add_interface(f, linktype)) {
 		f->lost = true;
 		return;
 	}
@@ -106,10 +106,12 @@ static uint64_t load64(const struct ow_follow *f, const uint8_t *p)
 	return f->big_endian ? first << 32 | second : second << 32 | first;
 }
 
+/* The counts are those since the start of the capture; a file may have several of an interface. */
 static void end_statistics(struct ow_follow *f)
 {
 	size_t size = f->length < sizeof f->kept ? f->length - 4 : sizeof f->kept, at = STATISTICS_BYTES;
-	uint64_t dropped = 0;
+	uint32_t number = load32(f, f->kept + 8);
+	uint64_t dropped = 0, *before;
 
 	while (at + 4 <= size) {
 		uint16_t code = load16(f, f->kept + at);
@@ -121,7 +123,13 @@ static void end_statistics(struct ow_follow *f)
 			dropped = load64(f, f->kept + at + 4);
 		at += 4 + (length + 3) / 4 * 4;
 	}
-	f->dropped = dropped > UINT64_MAX - f->dropped ? UINT64_MAX : f->dropped + dropped;
+	if (number >= f->n_interface)
+		return;
+	before = &f->interface[number].dropped;
+	if (dropped <= *before)
+		return;
+	f->dropped = dropped - *before > UINT64_MAX - f->dropped ? UINT64_MAX : f->dropped + (dropped - *before);
+	*before = dropped;
 }
 
 static void begin_section(struct ow_follow *f)
@@ -132,7 +140,7 @@ static void begin_section(struct ow_follow *f)
 	if (f->sections++ && big_endian != f->big_endian && !f->lost)
 		f->mixed_order = true;
 	f->big_endian = big_endian;
-	f->n_linktypes = 0;
+	f->n_interface = 0;
 }
 
 /* The first HEAD_BYTES are known. */
@@ -149,8 +157,8 @@ static void begin_block(struct ow_follow *f)
 		interface = load32(f, f->kept + 8);
 	if (type == BLOCK_PACKET)
 		interface = load16(f, f->kept + 8);
-	if ((type == BLOCK_ENHANCED || type == BLOCK_PACKET || type == BLOCK_SIMPLE) && interface < f->n_linktypes)
-		f->packet_linktype = f->linktypes[interface]; /* libpcap rejects other interface numbers */
+	if ((type == BLOCK_ENHANCED || type == BLOCK_PACKET || type == BLOCK_SIMPLE) && interface < f->n_interface)
+		f->packet_linktype = f->interface[interface].linktype; /* libpcap rejects other interface numbers */
 }
 
 /* Valid only after the first 8 bytes of the block. */
@@ -194,7 +202,7 @@ static uint8_t neutral(const struct ow_follow *f, uint8_t byte)
 
 void ow_follow_reset(struct ow_follow *f)
 {
-	free(f->linktypes);
+	free(f->interface);
 	*f = (struct ow_follow){0};
 }
 

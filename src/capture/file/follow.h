@@ -24,6 +24,11 @@
 #define OW_FOLLOW_KEEP_BYTES     65536U /* of an interface block; later options are ignored */
 #define OW_FOLLOW_INTERFACES_MAX 65536U /* in a section; a file with more is not parsed here */
 
+struct ow_follow_interface {
+	uint16_t linktype;
+	uint64_t dropped; /* packets, by its last statistics */
+};
+
 struct ow_follow {
 	uint64_t offset;       /* in the stream, of the next byte */
 	uint64_t block_offset; /* start of the current block; between blocks, of the last one */
@@ -39,10 +44,10 @@ struct ow_follow {
 	uint64_t dropped;         /* packets, according to the statistics of the interfaces */
 	uint16_t packet_linktype; /* of the interface of the last packet block */
 	/* Two properties of valid files that libpcap reads wrongly or not at all. */
-	bool mixed_order;    /* sections of different byte order */
-	bool too_fine;       /* a binary resolution that overflows libpcap's arithmetic */
-	uint16_t *linktypes; /* of the interfaces of this section */
-	size_t n_linktypes, linktypes_room;
+	bool mixed_order;                      /* sections of different byte order */
+	bool too_fine;                         /* a binary resolution that overflows libpcap's arithmetic */
+	struct ow_follow_interface *interface; /* of this section */
+	size_t n_interface, interface_room;
 	uint8_t kept[OW_FOLLOW_KEEP_BYTES]; /* the first bytes of the current block */
 };
 

@@ -8,8 +8,8 @@
 
 /*
  * Reads a capture: a file, or the files of a folder, of a pattern or of several of these joined by +, which are read in
- * the order of time (capture/file/file_set.h, file_merge.h). Classic pcap (micro- and nanoseconds, both byte orders) is
- * read with our own code, everything else (pcapng, rare pcap variants) with libpcap; either may be compressed
+ * the order of time (capture/file/file_set.h, file_merge.h). Classic pcap (micro- and nanoseconds, both byte orders) and
+ * snoop and ERF are read with our own code, everything else (pcapng, rare pcap variants) with libpcap; either may be compressed
  * (capture/file/unpack.h). A path of "-" is standard input. Input that
  * cannot seek is copied to an unlinked temporary file, so that it can be rewound. Not thread-safe; different threads
  * may use different readers.
@@ -25,9 +25,10 @@ struct ow_reader_info {
 	uint32_t snaplen;      /* as the file declares it; 0 = unlimited or unknown */
 	int64_t resolution_ns; /* 1000 for microsecond files; 1 for nanoseconds and finer; the coarsest of pcapng */
 	uint64_t size_bytes;   /* of the files on disk, for progress reports */
-	uint64_t dropped;      /* packets that the capture lost, if a pcapng file says so; complete at its end */
+	uint64_t dropped;      /* packets that the capture lost, if the files say so; complete at its end */
 	uint32_t files;        /* of a set, those that are captures; 0 = one file, that is not one of a set */
 	bool after_gap;        /* of a set: no file covers the time before the frames that were read last */
+	uint64_t excess;       /* records whose fraction of a second is a second or more; complete at its end */
 };
 
 int ow_reader_open(const char *path, struct ow_reader **ret_reader, struct ow_error *err);

@@ -97,7 +97,7 @@ static int temporary_file(const char *dir)
 static bool is_foreign(const uint8_t *head, size_t size)
 {
 	return size >= OW_PACKING_MAGIC_MAX && ow_packing_of(head, size) == OW_PACKING_NONE &&
-	       ow_file_kind(head, size) == OW_FILE_KIND_NONE;
+	       ow_file_kind(head, size) == OW_FILE_KIND_NONE && !ow_file_may_be_erf(head, size);
 }
 
 /* Replaces fd, which cannot seek, by a temporary file with all its data, if the data begin like a capture file. */
