@@ -86,11 +86,12 @@ enum ow_layer ow_decode_cursor_tunnel(struct ow_decode_cursor *w);
 /* The tunnel port of the UDP header at p, or 0. Without branches, because every UDP packet passes here. */
 static inline uint16_t ow_decode_cursor_tunnel_port(const uint8_t *p)
 {
-	static const uint16_t known[8] = {1701, 2152, 3544, 4789, 4790, 6081, 6635, 8472};
+	/* 16, so that they are compared at once; 0 fills them up */
+	static const uint16_t known[16] = {1701, 2152, 3544, 4789, 4790, 6080, 6081, 6635, 8472, 37008};
 	uint16_t source = ow_load_be16(p), port = ow_load_be16(p + 2), hit = 0;
 	if (source == 3544 || source == 1701) /* servers that answer from their port */
 		port = source;
-	for (unsigned i = 0; i < 8; i++)
+	for (unsigned i = 0; i < 16; i++)
 		hit |= (uint16_t)(known[i] == port);
 	return hit ? port : 0;
 }

@@ -6,6 +6,7 @@
 #include "packet/decode_cursor.h"
 
 #define GTP_EXTENSIONS_MAX 8
+#define TZSP_TAGS_MAX      32
 
 /* Too few bytes for a tunnel header: cut by the capture, or not a tunnel. */
 static enum ow_layer too_few(const struct ow_decode_cursor *w)
@@ -207,6 +208,46 @@ static enum ow_layer l2tp(struct ow_decode_cursor *w)
 	return layer_after(w, n, OW_LAYER_PPP);
 }
 
+/* TZSP (mirrors of MikroTik routers): version 1, type 1, protocol 2, tags {type 1, length 1, value} up to tag 1 */
+static enum ow_layer tzsp(struct ow_decode_cursor *w)
+{
+	uint32_t n = 4;
+	if (!ow_decode_cursor_has(w, 4))
+		return too_few(w);
+	uint16_t protocol = ow_load_be16(w->p + 2);
+	if (w->p[0] != 1 || w->p[1] > 1 || (protocol != 1 && protocol != 0x12))
+		return OW_LAYER_NONE;
+	for (unsigned i = 0; i < TZSP_TAGS_MAX; i++) {
+		if (!ow_decode_cursor_has(w, n + 2))
+			return too_few(w);
+		if (w->p[n] == 1) {
+			enum ow_layer next = layer_after(w, n + 1, OW_LAYER_ETHERNET);
+			return next == OW_LAYER_ETHERNET && protocol == 0x12 ? ow_decode_cursor_wifi(w) : next;
+		}
+		n += w->p[n] == 0 ? 1 : 2u + w->p[n + 1]; /* tag 0 is padding */
+	}
+	return OW_LAYER_NONE;
+}
+
+static enum ow_layer by_protocol(struct ow_decode_cursor *w, uint8_t protocol);
+
+/* GUE: variant 2 bits, control 1 bit, words 5 bits, IP protocol 1, flags 2, optional fields; variant 1 is an IP packet */
+static enum ow_layer gue(struct ow_decode_cursor *w)
+{
+	if (!ow_decode_cursor_has(w, 4))
+		return too_few(w);
+	if (w->p[0] >> 6 == 1)
+		return ip_after(w, 0, 0);
+	if (w->p[0] >> 5 != 0 || w->p[1] == 17)
+		return OW_LAYER_NONE;
+	uint32_t n = 4 + (w->p[0] & 31u) * 4;
+	uint8_t protocol = w->p[1];
+	if (!ow_decode_cursor_has(w, n))
+		return too_few(w);
+	ow_decode_cursor_skip(w, n);
+	return by_protocol(w, protocol);
+}
+
 static enum ow_layer udp(struct ow_decode_cursor *w)
 {
 	if (!ow_decode_cursor_has(w, 4))
@@ -230,6 +271,12 @@ static enum ow_layer udp(struct ow_decode_cursor *w)
 	case 4790:
 		parse = vxlan_gpe;
 		break;
+	case 6080:
+		parse = gue;
+		break;
+	case 37008:
+		parse = tzsp;
+		break;
 	case 6081:
 		parse = geneve;
 		break;
@@ -244,11 +291,9 @@ static enum ow_layer udp(struct ow_decode_cursor *w)
 	return parse(w);
 }
 
-enum ow_layer ow_decode_cursor_tunnel(struct ow_decode_cursor *w)
+static enum ow_layer by_protocol(struct ow_decode_cursor *w, uint8_t protocol)
 {
-	switch (w->packet->proto) {
-	case 17:
-		return udp(w);
+	switch (protocol) {
 	case 4:
 		return ip_after(w, 0, 4);
 	case 41:
@@ -268,4 +313,9 @@ enum ow_layer ow_decode_cursor_tunnel(struct ow_decode_cursor *w)
 	default:
 		return OW_LAYER_NONE;
 	}
+}
+
+enum ow_layer ow_decode_cursor_tunnel(struct ow_decode_cursor *w)
+{
+	return w->packet->proto == 17 ? udp(w) : by_protocol(w, w->packet->proto);
 }
