@@ -154,6 +154,7 @@ int main(int argc, char **argv)
 	                                  .level = OW_MESSAGE_LEVEL_IP,
 	                                  .any_ip_id = true,
 	                                  .tcp_headers = true,
+	                                  .pieces = true,
 	                                  .shared = true,
 	                                  .exact = true,
 	                                  .hash_limit = 64,

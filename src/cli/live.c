@@ -301,6 +301,7 @@ static int open_both(struct arguments *args, struct ow_show *show, struct ow_loc
 		.identity = {.level = args->level == OW_LEVEL_NAT ? OW_LEVEL_NAT : OW_LEVEL_IP,
 	                     .inner = args->inner,
 	                     .tcp_headers = !args->files,
+	                     .pieces = true,
 	                     .hash_limit = UINT32_MAX},
 		.identities = args->level == OW_LEVEL_AUTO && !args->files
 	                              ? ow_identity_allowed(args->inner ? &args->inner : NULL)

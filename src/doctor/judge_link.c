@@ -138,8 +138,8 @@ static void judge_mtu(struct ow_diagnoses *findings, const struct ow_link_facts 
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "mtu");
 	if (l->mtu < MTU_SMALL) {
 		ow_found(f, OW_VERDICT_WARNING, "%u", l->mtu);
-		ow_means(f, "Packets are cut into fragments here. A packet that the other point sees whole does not "
-		            "match its fragments.");
+		ow_means(f, "Packets are cut into fragments here. A point with a packet that the other sees in "
+		            "fragments measures the first of them.");
 		ow_fix(f, "ip link set %s mtu %d", l->name, MTU_USUAL);
 		return;
 	}
@@ -147,8 +147,9 @@ static void judge_mtu(struct ow_diagnoses *findings, const struct ow_link_facts 
 	         l->gso_max > 65536 ? ", BIG TCP" : "");
 	ow_means(f, "Whole frames are captured, whatever their size. %s",
 	         l->mtu > MTU_USUAL && !l->loopback
-	                 ? "Where the path has a smaller MTU, packets are fragmented and do not match."
-	                 : "Packets match unless they are fragmented between the points.");
+	                 ? "Where the path has a smaller MTU, packets are fragmented, and a packet matches its first "
+	                   "fragment."
+	                 : "A packet that is fragmented between the points matches its first fragment.");
 }
 
 static void judge_promiscuous(struct ow_diagnoses *findings, const struct ow_link_facts *l)

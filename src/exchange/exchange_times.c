@@ -143,7 +143,13 @@ static void found_done(struct found *found)
 	free(found->shared);
 }
 
-/* Which of the wanted packets belong to flows that come from the sender: packets of them are kept, or were lately. */
+/* Whether the wanted packet belongs to a flow that comes from the sender: packets of it are kept, or were lately. */
+static bool is_shared(const struct ow_interval_packets *page, const struct ow_shared_flows *shared, uint32_t flow)
+{
+	return flow && ow_shared_flows_has(shared, page->flows.flow[flow - 1].flow);
+}
+
+/* A fragment that only this point has was made on the way, unless it is a copy. */
 static int find_shared(const struct lists *lists, const struct ow_interval_packets *page,
                        struct ow_shared_flows *shared, struct found *found)
 {
@@ -157,7 +163,13 @@ static int find_shared(const struct lists *lists, const struct ow_interval_packe
 			r = ow_shared_flows_add(shared, flow[found->kept[i].flow - 1].flow);
 	}
 	for (size_t i = 0; i < lists->wanteds; i++) {
-		if (found->flow[i] && ow_shared_flows_has(shared, flow[found->flow[i] - 1].flow))
+		bool made = found->flow[i] && flow[found->flow[i] - 1].later;
+		if (!made && is_shared(page, shared, found->flow[i]))
+			found->shared[i / 8] |= (uint8_t)(1u << i % 8);
+	}
+	for (size_t k = 0; k < found->copies; k++) {
+		uint32_t i = found->copy[k].index;
+		if (is_shared(page, shared, found->flow[i]))
 			found->shared[i / 8] |= (uint8_t)(1u << i % 8);
 	}
 	return r;

@@ -71,6 +71,7 @@ static void code_open(struct ow_coder *c, struct ow_message_open *m)
 	ow_coder_bool(c, "scope", &m->shared);
 	ow_coder_bool(c, "exact", &m->exact);
 	ow_coder_bool(c, "any IP id", &m->any_ip_id);
+	ow_coder_bool(c, "pieces", &m->pieces);
 	ow_coder_text(c, "segment", m->segment, sizeof m->segment, false);
 	ow_coder_text(c, "class", m->class_name, sizeof m->class_name, false);
 	ow_coder_text(c, "filter", m->filter, sizeof m->filter, true);

@@ -13,6 +13,8 @@ static inline bool ow_flow_has_ports(uint8_t proto)
 }
 
 void ow_flow_key_of_packet(const struct ow_packet *packet, struct ow_flow_key *ret_key);
+/* Scope has a flow of their own for fragments that are not the first: the key with this value in `ethertype`. */
+#define OW_FLOW_LATER_FRAGMENTS 1
 void ow_flow_key_of_plain(const struct ow_plain *plain, struct ow_flow_key *ret_key);
 /* For frames that are not IP, or level frame: MACs and ethertype where the link has them. */
 void ow_flow_key_of_frame(const struct ow_frame *frame, struct ow_flow_key *ret_key);

@@ -14,6 +14,8 @@
  *   any_ip_id: no IPv4 identification, except in fragments, which need it.
  *   tcp: without options, or also without sequence and acknowledgement number (enum ow_tcp_rule), except in fragments.
  *   tcp_headers: no payload of TCP (but its length), except in fragments and with rule OW_TCP_ANY_NUMBERS.
+ *   pieces: IPv4 without MF; of long packets the first OW_IDENTITY_PIECE bytes and no length (of TCP with tcp_headers: the
+ *          headers). A first fragment is treated like a whole packet.
  *   Level nat: no addresses, no ports, no ICMP query identifier; of ICMP errors only what a translator does not change.
  *
  * hash_limit: bytes from this offset on (counted from the IP header) count as zero, while lengths are those of the
@@ -53,6 +55,7 @@
 /* Masks for the second word of an IPv4 header: identification, MF and offset without DF; and without identification. */
 #define KEEP_NO_DF    UINT32_C(0xffbfffff)
 #define KEEP_NO_IP_ID UINT32_C(0xffbf0000)
+#define KEEP_NO_MF    UINT32_C(0xffdfffff)
 
 /* The transport part of an id: two words of the header, one word of other fields, and where the hashed rest begins. */
 struct transport {
@@ -69,6 +72,7 @@ struct extent {
 	uint32_t length;           /* bytes on the wire after what may change */
 	uint8_t proto;             /* of the first of these bytes */
 	uint32_t fragment_at;      /* offset of an IPv6 fragment header, or 0 */
+	bool piece;                /* a router may cut it behind the limit, and has perhaps done so */
 };
 
 void ow_identity_seed(struct ow_identity *identity, uint64_t seed)
@@ -158,9 +162,20 @@ static inline uint32_t tcp_header_of(const uint8_t *l4, size_t there)
 static inline void leave_payload_out(const struct ow_identity *identity, const struct ow_packet *packet,
                                      struct extent *e)
 {
-	if (ow_identity_needs_payload(identity) || packet->proto != 6 || !packet->l4 || packet->fragment)
+	if (ow_identity_needs_payload(identity) || packet->proto != 6 || !packet->l4 || (packet->fragment && !e->piece))
 		return;
 	e->limit = min_u32(e->limit, e->l4 + tcp_header_of(packet->l4, (size_t)(packet->end - packet->l4)));
+}
+
+/* Ends the hashed part where a router may cut the packet. */
+static inline void leave_rest_out(const struct ow_identity *identity, const struct ow_packet *packet, struct extent *e)
+{
+	uint32_t data = packet->version == 4 ? (packet->ip[0] & 15u) * 4 : 0;
+	if (!identity->pieces || !data || packet->ip_len < data + OW_IDENTITY_PIECE)
+		return;
+	e->piece = true;
+	e->limit = min_u32(e->limit, data + OW_IDENTITY_PIECE);
+	e->length = 0;
 }
 
 /* The TCP options that do not count toward the limit. If the limit is before them, they are not used at all. l4: the
@@ -450,8 +465,9 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 		loosen_tcp(l4, packet, identity->tcp, &t);
 	if (packet->proto == 17 && packet->l4 && !nat && have >= 20 && is_ptp(l4))
 		loosen_ptp(l4, &t);
-	bool any_ip_id = identity->any_ip_id && !packet->fragment;
-	return id_from(identity, packet, e, &t, have, any_ip_id ? KEEP_NO_IP_ID : KEEP_NO_DF);
+	bool first = packet->l4 && identity->pieces;
+	uint32_t keep = identity->any_ip_id && (!packet->fragment || first) ? KEEP_NO_IP_ID : KEEP_NO_DF;
+	return id_from(identity, packet, e, &t, have, identity->pieces ? keep & KEEP_NO_MF : keep);
 }
 
 static inline int identify(const struct ow_identity *identity, const struct ow_packet *packet, struct extent *e,
@@ -463,6 +479,7 @@ static inline int identify(const struct ow_identity *identity, const struct ow_p
 		*ret_id = stream_of(identity, packet, e);
 		return 0;
 	}
+	leave_rest_out(identity, packet, e);
 	leave_payload_out(identity, packet, e);
 	if ((size_t)(packet->end - packet->ip) < e->limit)
 		return -ENODATA;
@@ -583,6 +600,10 @@ static inline bool identify_plain(const struct ow_identity *identity, const stru
 		.length = total - IPV4_HEADER,
 		.proto = tcp ? 6 : 17,
 	};
+	if (identity->pieces && total >= IPV4_HEADER + OW_IDENTITY_PIECE) {
+		e.limit = min_u32(limit, IPV4_HEADER + OW_IDENTITY_PIECE);
+		e.length = 0;
+	}
 	if (e.limit < header || captured < e.limit || total > frame->len - offset)
 		return false;
 	if (tcp ? l4[13] & TCP_SYN : ip[9] != 17 || is_special(l4))

@@ -56,6 +56,7 @@ void ow_scope_flow_of(const struct ow_scope_hash *hash, const struct ow_flow_key
 		.pair = hash_words(hash, KIND_PAIR, src[0], src[1], dst[0], dst[1], key->version),
 		.dest = hash_words(hash, KIND_DEST, 0, 0, dst[0], dst[1], key->version),
 		.version = key->version,
+		.later = key->version && key->ethertype == OW_FLOW_LATER_FRAGMENTS,
 	};
 	memcpy(ret_flow->network, key->dst, key->version == 4 ? 3 : sizeof ret_flow->network);
 }

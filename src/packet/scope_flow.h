@@ -21,6 +21,7 @@ struct ow_scope_flow {
 	uint8_t network[6]; /* the destination's, in network order; IPv4: the first 3 bytes */
 	uint8_t version;    /* 4 or 6 */
 	uint8_t ttl;        /* of the last packet in the interval; 0 = not known */
+	bool later;         /* fragments that are not the first: routers make them and join them */
 };
 
 /* The key of the hashes, from the seed of the lane, which both points know and nobody else. */

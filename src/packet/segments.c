@@ -196,6 +196,8 @@ static __attribute__((noinline)) int of_any(const struct ow_identity *identity, 
 	}
 	ret_segments->ttl = packet.version == 4 ? packet.ip[8] : packet.ip[7];
 	ow_flow_key_of_packet(&packet, &ret_segments->flow);
+	if (packet.fragment && !packet.l4)
+		ret_segments->flow.ethertype = OW_FLOW_LATER_FRAGMENTS;
 	if (frame->gso != OW_GSO_NONE)
 		return of_superframe(identity, frame, &packet, ret_segments);
 	return one(identity, &packet, ret_segments);

@@ -16,7 +16,7 @@ struct ow_segments {
 	unsigned count;
 	bool uncut; /* a superframe that stays one packet, with an id that no packet on the wire has (see segments.c) */
 	uint8_t ttl;
-	struct ow_flow_key flow; /* of all of them */
+	struct ow_flow_key flow; /* of all of them, for scope */
 	uint64_t id[OW_SEGMENTS_MAX];
 	uint32_t bytes[OW_SEGMENTS_MAX]; /* of the IP packet */
 };

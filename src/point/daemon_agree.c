@@ -67,6 +67,7 @@ static void propose(struct ow_daemon_peer *peer, const struct ow_config_segment 
 	ow_agree_propose(segment, class, sending, &open);
 	ow_daemon_identity_propose(peer, segment, &open);
 	open.tcp_headers = !d->clock.files; /* no ring limits the packets of files */
+	open.pieces = true;
 	struct ow_daemon_lane *lane =
 		draw_seeds(&open) < 0 ? NULL : ow_daemon_lane_add(peer, segment, &open, ++d->last_wire, sending);
 	if (!lane) {

@@ -447,6 +447,7 @@ static void set_identity(struct ow_daemon_lane *lane)
 	                                      .inner = o->inner,
 	                                      .any_ip_id = o->any_ip_id,
 	                                      .tcp_headers = o->tcp_headers,
+	                                      .pieces = o->pieces,
 	                                      .hash_limit = o->hash_limit};
 	ow_identity_seed(&lane->identity, o->identity_seed);
 }

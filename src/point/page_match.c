@@ -254,9 +254,13 @@ static int note_shared(const struct join *join)
 	return r;
 }
 
+/* Whether a packet that only B has comes from A. A fragment that is not the first was made on the way, unless it is a
+ * copy. */
 static bool is_shared(const struct join *join, const struct ow_sighting *packet)
 {
-	return packet->flow && ow_shared_flows_has(join->past->shared, join->b->flows.flow[packet->flow - 1].flow);
+	const struct ow_scope_flow *flow = packet->flow ? &join->b->flows.flow[packet->flow - 1] : NULL;
+	bool made = flow && flow->later && !ow_interval_packets_copy(join->b, packet->id);
+	return flow && !made && ow_shared_flows_has(join->past->shared, flow->flow);
 }
 
 /* Says of A's packets which are matched; the flow of only_b becomes 1 if it comes from A, else 0. */

@@ -5,6 +5,7 @@
  *     limit = d matched in j or later ? 30 s : 10 s
  *     own   = f matched at or before j, within limit; or f began in j-1..j and matched in j+1..j+2
  *     own -> lost
+ *     f is of fragments that are not the first -> absent: a router may have joined them to a packet that matched
  *     g or d matched since j - 10 s:
  *        al = max(1e-5, lane.absent / (lane.flows + 20))
  *        ad = max(1e-5, (d.absent + 4 al) / (d.flows + 4))
@@ -413,7 +414,7 @@ static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct
 	int32_t tick = tick_of(v, interval);
 	struct flow *f = ow_scope_table_get(&v->flows, flow->flow, tick);
 	int64_t first_ns = absolute(v, interval, w->first_ns), last_ns = absolute(v, interval, w->bin);
-	if (!w->matched)
+	if (!w->matched && !flow->later)
 		note_missing(v, flow, w->packets);
 	if (!f) {
 		if (w->matched)
@@ -687,6 +688,8 @@ static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, 
 	struct network *dest = ow_scope_table_find(&v->dests, ow_scope_key(flow->dest));
 	if (!network_matched(pair, j->tick - v->limit) && !network_matched(dest, j->tick - v->limit))
 		return OW_SCOPE_UNSHARED;
+	if (flow->later)
+		return OW_SCOPE_ABSENT;
 	pair = network_of(&v->pairs, ow_scope_key(flow->pair), j->tick, flow);
 	double al = at_least(v->absent / (v->news + 20), ABSENT_MIN);
 	double ad = dest ? at_least((dest->absent + 4 * al) / (dest->flows + 4), ABSENT_MIN) : al;

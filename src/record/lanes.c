@@ -177,8 +177,8 @@ static struct ow_lane_table *table_create(uint32_t room)
 static bool same_identity(const struct ow_identity *a, const struct ow_identity *b)
 {
 	return a->level == b->level && a->inner == b->inner && a->any_ip_id == b->any_ip_id && a->tcp == b->tcp &&
-	       a->tcp_headers == b->tcp_headers && a->hash_limit == b->hash_limit && a->key == b->key &&
-	       memcmp(a->secret, b->secret, sizeof a->secret) == 0;
+	       a->tcp_headers == b->tcp_headers && a->pieces == b->pieces && a->hash_limit == b->hash_limit &&
+	       a->key == b->key && memcmp(a->secret, b->secret, sizeof a->secret) == 0;
 }
 
 static uint32_t note_filter(struct ow_lane_table *table, const struct ow_lane_filter *filter)

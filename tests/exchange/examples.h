@@ -93,6 +93,7 @@ static inline struct ow_message example(unsigned number)
 			.buckets = 1024,
 			.sample = 1000,
 			.tcp_headers = true,
+			.pieces = true,
 			.exact = true,
 			.any_ip_id = true,
 		};

@@ -384,6 +384,85 @@ static void pieces_of_a_datagram_v6(void **state)
 	assert_true(other != name);
 }
 
+/* The fragment that a router makes of the bytes from `from` on of a packet or fragment, on a link of this MTU. */
+static struct build fragment_of(const struct build *b, uint32_t from, uint32_t mtu)
+{
+	struct build piece = {0};
+	const uint8_t *ip = b->data + IP;
+	uint32_t header = (ip[0] & 15u) * 4, total = ow_load_be16(ip + 2), room = (mtu - header) / 8 * 8;
+	uint32_t left = total - header - from, flags = ow_load_be16(ip + 6);
+	bool last = left <= mtu - header;
+	put(&piece, b->data, IP + header);
+	put(&piece, ip + header + from, last ? left : room);
+	finish_ip(&piece, IP);
+	ow_store_be16(piece.data + IP + 6, (uint16_t)((flags + from / 8) | (last ? 0 : 0x2000)));
+	return piece;
+}
+
+static void make_long(uint8_t proto, uint32_t options, uint32_t len, struct build *b)
+{
+	*b = (struct build){0};
+	ethernet(b, 0x0800);
+	ipv4(b, proto);
+	put(b, NULL, options);
+	b->data[IP] = (uint8_t)(0x45 + options / 4);
+	if (proto == 6)
+		tcp(b, 0x10, 7);
+	payload(b, len);
+	finish_ip(b, IP);
+}
+
+static uint64_t piece_id(const struct ow_identity *identity, const struct build *b)
+{
+	struct ow_packet_id id;
+	assert_int_equal(id_of(identity, b, 1, b->len, &id), 0);
+	return id.id;
+}
+
+/* A packet, or a fragment, and the first of the fragments that a router makes of it have the same id; others do not. */
+static void pieces_begin_alike(void **state)
+{
+	(void)state;
+	static const uint8_t proto[] = {1, 6, 17, 50};
+	for (unsigned i = 0; i < 4 * 2 * 2 * 2 * 3; i++) {
+		struct ow_identity identity = identity_at(i & 4 ? OW_LEVEL_NAT : OW_LEVEL_IP, false, UINT32_MAX);
+		uint32_t options = i & 8 ? 12 : 0, mtu = i >= 64 ? 576 : i >= 32 ? 1000 : 1400;
+		struct build whole, other;
+		identity.pieces = true;
+		identity.tcp_headers = identity.any_ip_id = i & 16;
+		make_long(proto[i % 4], options, 2800, &whole);
+		for (uint32_t from = 0; from < 2700; from += 1400) {
+			struct build piece = fragment_of(&whole, from, 1400 + 20 + options);
+			struct build first = fragment_of(&piece, 0, mtu), second = fragment_of(&first, 0, 576);
+			uint64_t id = piece_id(&identity, &piece);
+			assert_true(from || id == piece_id(&identity, &whole));
+			assert_true(id == piece_id(&identity, &first) && id == piece_id(&identity, &second));
+			struct build later = fragment_of(&piece, 552, 1400);
+			assert_true(id != piece_id(&identity, &later));
+		}
+		other = whole;
+		other.data[IP + 20 + options + 4] ^= 1; /* a sequence number, a length, an identifier */
+		assert_true(piece_id(&identity, &other) != piece_id(&identity, &whole) ||
+		            (proto[i % 4] == 1 && identity.level == OW_LEVEL_NAT));
+	}
+}
+
+/* Packets that are too short to be cut have all their bytes and their length in the id. */
+static void short_pieces_are_whole(void **state)
+{
+	(void)state;
+	struct ow_identity identity = identity_at(OW_LEVEL_IP, false, UINT32_MAX), pieces = identity;
+	struct build b;
+	pieces.pieces = true;
+	for (uint32_t len = 9; len < OW_IDENTITY_PIECE + 8; len++) {
+		make_long(17, 0, len, &b);
+		assert_int_equal(piece_id(&pieces, &b) == piece_id(&identity, &b), len < OW_IDENTITY_PIECE);
+		uint64_t id = piece_id(&pieces, &b);
+		b.data[b.len - 1] ^= 1;
+		assert_int_equal(piece_id(&pieces, &b) == id, len > OW_IDENTITY_PIECE);
+	}
+}
+
 static void padding_and_link_do_not_matter(void **state)
 {
 	(void)state;
@@ -973,6 +1052,8 @@ int main(void)
 		cmocka_unit_test(tcp_numbers_do_not_matter),
 		cmocka_unit_test(pieces_of_a_datagram),
 		cmocka_unit_test(pieces_of_a_datagram_v6),
+		cmocka_unit_test(pieces_begin_alike),
+		cmocka_unit_test(short_pieces_are_whole),
 		cmocka_unit_test(padding_and_link_do_not_matter),
 		cmocka_unit_test(offload_length_does_not_matter),
 		cmocka_unit_test(syn_without_its_options),

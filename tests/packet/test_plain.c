@@ -12,7 +12,7 @@
 
 #define SEED   20261
 #define FRAMES 200000
-#define ROOM   256
+#define ROOM   1024
 
 /* A frame that is nearly always plain, with single things wrong now and then. */
 static void make_frame(struct ow_random *r, uint8_t bytes[ROOM], struct ow_frame *frame)

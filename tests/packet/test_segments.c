@@ -59,6 +59,7 @@ static void make_identity(unsigned kind, bool inner, struct ow_identity *ret_ide
 		.any_ip_id = kind == 2 || kind == 4,
 		.hash_limit = kind == 3 ? 100 : UINT32_MAX,
 		.tcp_headers = kind >= KINDS_WHOLE,
+		.pieces = kind == 2 || kind >= KINDS_WHOLE,
 		.inner = inner,
 	};
 	ow_identity_seed(ret_identity, SEED);

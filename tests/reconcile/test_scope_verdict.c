@@ -236,6 +236,32 @@ static void test_unshared(void **state)
 	assert_int_equal(ow_scope_verdict_create(&options, &v), -EINVAL);
 }
 
+/* Fragments that are not the first may have been joined on the way: they are lost only where such fragments arrive. */
+static void test_later_fragments(void **state)
+{
+	(void)state;
+	struct ow_scope_verdict_options options = {SECOND, 2, 0};
+	struct ow_scope_verdict *v;
+	struct ow_scope_flow flows[2] = {flow(1, 1, 1), flow(1, 1, 2)};
+	struct ow_scope_packet packets[2] = {{0, 10, true}, {1, 10, true}};
+	struct ow_sighting sightings[4] = {{1, 10, 1}, {2, 10, 2}, {3, 20, 1}, {4, 20, 2}};
+	uint8_t matched[4] = {[2] = 1}, fate[2];
+	struct ow_scope_sums sums;
+	flows[0].packets = flows[1].packets = 2;
+	flows[1].later = true;
+	assert_int_equal(ow_scope_verdict_create(&options, &v), 0);
+	for (int64_t i = 0; i < 20; i++) {
+		/* Half of the packets are lost, so that all of a flow may well be. */
+		matched[3] = i >= 10;
+		assert_int_equal(ow_scope_verdict_note(v, i, flows, 2, sightings, matched, 4), 0);
+		assert_int_equal(ow_scope_verdict_judge(v, i, flows, 2, packets, 2, fate, &sums), 0);
+		assert_int_equal(fate[0], OW_SCOPE_LOST);
+		if (i != 10) /* there it is the end of a run in which nothing arrived */
+			assert_int_equal(fate[1], i > 10 ? OW_SCOPE_LOST : OW_SCOPE_ABSENT);
+	}
+	ow_scope_verdict_free(v);
+}
+
 /* More flows than the tables hold: bounded, conserved, and no loss of what does not pass. */
 static void test_flood(void **state)
 {
@@ -276,9 +302,13 @@ static void test_flood(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss),    cmocka_unit_test(test_stopped),
-	                                   cmocka_unit_test(test_detour),  cmocka_unit_test(test_rerouted),
-	                                   cmocka_unit_test(test_sprayed), cmocka_unit_test(test_unshared),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss),
+	                                   cmocka_unit_test(test_stopped),
+	                                   cmocka_unit_test(test_detour),
+	                                   cmocka_unit_test(test_rerouted),
+	                                   cmocka_unit_test(test_sprayed),
+	                                   cmocka_unit_test(test_unshared),
+	                                   cmocka_unit_test(test_later_fragments),
 	                                   cmocka_unit_test(test_flood)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

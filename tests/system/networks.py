@@ -52,7 +52,8 @@ segments:
   - name: london-paris
     peer: london
 {more}"""
-# Raw IP packets: streams of {src, dst: networks /16, flows, nets, size, rate, count, id, same}. The flow of a packet is random.
+# Raw IP packets: streams of {src, dst: networks /16, flows, nets, size, rate, count, id, same, cut}. The flow of a packet is random.
+# cut: bytes of payload in a fragment that the source makes.
 SOURCE = """
 import json, random, socket, struct, sys, time
 streams, seed = json.loads(sys.argv[1]), int(sys.argv[2])
@@ -76,8 +77,13 @@ for st in streams:
         mark = 0 if st.get("same") else number
         data = struct.pack(">Q", mark) + bytes(size - 36)
         ident = st["id"] if "id" in st else (number % 65535) + 1
-        head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, size, ident, st.get("df", 0), 64, 17, 0, socket.inet_aton(src), socket.inet_aton(dst))
-        plan.append((i / st["rate"] + st.get("start", 0), head + struct.pack(">HHHH", sport, dport, size - 20, 0) + data, dst))
+        data = struct.pack(">HHHH", sport, dport, size - 20, 0) + data
+        cut = st.get("cut", size)
+        for at in range(0, len(data), cut):
+            piece = data[at:at + cut]
+            more = 0x2000 if at + cut < len(data) else 0
+            head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(piece), ident, st.get("df", 0) | more | at // 8, 64, 17, 0, socket.inet_aton(src), socket.inet_aton(dst))
+            plan.append((i / st["rate"] + st.get("start", 0), head + piece, dst))
 plan.sort(key=lambda p: p[0])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -210,25 +210,78 @@ class SeveralWays(Case):
         self.assertRegex(pair.log["london"], r" since \S+ \d+ flows of 10\.2\.\S+ pass paris again")
 
 
-class Changed(Case):
-    def test_fragments(self):
-        """The link to b has an MTU of 1000: what a sends whole comes in two pieces."""
+class Fragments(Case):
+    """The link to b has a smaller MTU. A packet has the fate of its first fragment; those that a router makes behind it are unshared."""
+
+    def check(self, pair, **truth):
+        for at in ("london", "paris"):
+            lane = pair.lane("london", at)
+            self.assert_measured(lane)
+            self.assertEqual(self.total(lane, *truth, "extra", "pending"), [*truth.values(), 0, 0], brief(lane))
+
+    def lose(self, n, where=""):
+        n.nft("m", DROP.format(where=where + " numgen inc mod 50 0"))
+
+    def test_all(self):
+        """What a sends whole comes in two pieces."""
         n = self.network(mtu=1000)
+        self.lose(n)
         pair = self.run_pair(n, {"s": [stream("10.2", size=1400, rate=500, count=2000)]})
-        for at in ("london", "paris"):
-            for r in pair.lane("london", at):
-                if r["status"] == "measured":
-                    self.assertEqual(r["lost"], 0, brief([r]))
+        self.check(pair, sent=2000, lost=40, unshared_sent=0, unshared_received=1960)
 
-    def test_some_fragments(self):
-        """The same, and half of the packets of each flow are small: they pass whole."""
+    def test_some(self):
+        """Half of the packets of each flow are small: they pass whole."""
+        n = self.network(mtu=576)
+        self.lose(n)
+        pair = self.run_pair(n, {"s": [stream("10.2", sizes=[100, 1400], rate=500, count=2000)]})
+        self.check(pair, sent=2000, lost=40, unshared_sent=0)
+
+    def test_class(self):
+        """A filter by port does not match later fragments, at neither point."""
         n = self.network(mtu=1000)
-        pair = self.run_pair(n, {"s": [stream("10.2", size=1400, sizes=[100, 1400], rate=500, count=2000)]})
-        for at in ("london", "paris"):
-            for r in pair.lane("london", at):
-                if r["status"] == "measured":
-                    self.assertEqual(r["lost"], 0, brief([r]))
+        self.lose(n)
+        more = "    classes: [{name: udp, filter: 'udp portrange 1-1023'}]"
+        pair = networks.Pair(self, n, more=(more, more))
+        n.source("s", [stream("10.2", size=1400, rate=500, count=2000)])
+        pair.begin()
+        n.go()
+        n.wait()
+        pair.end()
+        self.check(pair, sent=2000, lost=40, unshared_sent=0, unshared_received=0)
 
+    def test_of_fragments(self):
+        """The source makes fragments of 1500, 1500 and 40 bytes: m cuts the long ones again."""
+        n = self.network(mtu=1000)
+        self.lose(n, "@nh,51,13 0")
+        pair = self.run_pair(n, {"s": [stream("10.2", size=3000, cut=1480, rate=200, count=800)]})
+        self.check(pair, sent=2400, lost=16, unshared_sent=0, unshared_received=1600 - 16)
+
+    def test_lost(self):
+        """Of the fragments that m has made some are lost, first and others. Linux makes no others if the first is dropped."""
+        n = self.network(mtu=1000)
+        n.nft("m", """
+table netdev loss {
+  counter lost {}
+  counter later {}
+  chain e {
+    type filter hook egress device "to_b" priority 0;
+    ip daddr 10.2.0.0/16 @nh,51,13 0 numgen inc mod 40 0 counter name lost drop
+    ip daddr 10.2.0.0/16 @nh,51,13 != 0 numgen inc mod 25 0 counter name later drop
+  }
+}
+""")
+        pair = self.run_pair(n, {"s": [stream("10.2", size=1400, rate=500, count=2000)]})
+        self.check(pair, sent=2000, lost=n.counters("m")["lost"], unshared_received=2000 - sum(n.counters("m").values()))
+
+    def test_joined(self):
+        """m reassembles what the source has cut, as stateful firewalls do, and cuts it otherwise: later fragments of a are not at b."""
+        n = self.network(mtu=1000)
+        self.lose(n, "ct state != invalid")
+        pair = self.run_pair(n, {"s": [stream("10.2", size=3000, cut=1480, rate=200, count=800)]})
+        self.check(pair, sent=800, lost=16, unshared_sent=1600, unshared_received=3 * (800 - 16))
+
+
+class Changed(Case):
     def test_ip_id_rewritten(self):
         n = self.network()
         n.nft("m", DROP.format(where="numgen inc mod 40 0"))
@@ -271,16 +324,10 @@ class Changed(Case):
 
 
 class OneRouter(Case):
-    def test_live_three_interfaces(self):
-        """live between two of the three interfaces of a router."""
-        n = self.network(networks.Network, "srtu")
-        for name, interface, host, number in (("lan", "lan0", "s", 1), ("up", "up0", "t", 2), ("dmz", "dmz0", "u", 3)):
-            n.link("r", interface, host, "eth0", f"10.0.{number}")
-            n.route("r", f"10.{number}.0.0/16 via 10.0.{number}.2")
-            n.route(host, f"default via 10.0.{number}.1")
-        process = subprocess.Popen([*n.prefix("r"), command.PROGRAM, "live", "--from", "lan0", "--to", "up0", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        n.source("s", [stream("10.2"), stream("10.3", count=3000, rate=750)])
-        n.source("u", [stream("10.2", "10.3", count=1000, rate=250)])
+    def live(self, n, name, between):
+        """Results of live between two interfaces while the sources send, of the first direction."""
+        process = subprocess.Popen([*n.prefix(name), command.PROGRAM, "live", "--from", between[0], "--to", between[1], "--json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(2)
         n.go()
         n.wait()
@@ -290,9 +337,31 @@ class OneRouter(Case):
         lane = [r for r in map(json.loads, out.splitlines()) if "status" in r]
         for r in lane:
             self.assert_conserved(r)
-        forth = [r for r in lane if r["final"] and r["from"] == "lan0"]
+        forth = [r for r in lane if r["final"] and r["from"] == between[0]]
         if os.environ.get("SHOW"):
             print(*brief(forth), log, sep="\n")
+        return forth
+
+    def test_live_fragments(self):
+        """The router cuts long packets, and drops some before."""
+        n = self.network(mtu=1000)
+        n.nft("m", DROP.format(where="numgen inc mod 50 0"))
+        n.source("s", [stream("10.2", sizes=[100, 1400], rate=500, count=2000)])
+        forth = self.live(n, "m", ("to_a", "to_b"))
+        self.assert_measured(forth)
+        self.assertEqual(self.total(forth, "sent", "lost", "extra"), [2000, 40, 0], brief(forth))
+        self.assertGreater(self.total(forth, "unshared_received")[0], 800)
+
+    def test_live_three_interfaces(self):
+        """live between two of the three interfaces of a router."""
+        n = self.network(networks.Network, "srtu")
+        for name, interface, host, number in (("lan", "lan0", "s", 1), ("up", "up0", "t", 2), ("dmz", "dmz0", "u", 3)):
+            n.link("r", interface, host, "eth0", f"10.0.{number}")
+            n.route("r", f"10.{number}.0.0/16 via 10.0.{number}.2")
+            n.route(host, f"default via 10.0.{number}.1")
+        n.source("s", [stream("10.2"), stream("10.3", count=3000, rate=750)])
+        n.source("u", [stream("10.2", "10.3", count=1000, rate=250)])
+        forth = self.live(n, "r", ("lan0", "up0"))
         self.assert_measured(forth)
         self.assertEqual(self.total(forth, "sent", "lost", "extra", "unshared_sent", "unshared_received"), [RATE * SECONDS, 0, 0, 3000, 1000], brief(forth))
 
