@@ -186,6 +186,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	uint64_t reordered = p->tally[direction].reordered;
 	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
 	               received->time_ns, packets);
+	ow_directions_sent(p->directions, direction, sent->time_ns, packets, false);
 	if (p->plan.identity.cut)
 		ow_tcp_segments_note_cut(&p->pieces, direction, pair);
 	if (a->len && !(a->part & OW_PART_NAMED))
@@ -234,6 +235,7 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 		struct ow_tally *tally = &p->tally[direction];
 		ea->counted[direction]++;
 		ow_tally_match(tally, m->number[back], m->time_ns[back], m->time_ns[!back], 1);
+		ow_directions_sent(p->directions, direction, m->time_ns[back], 1, false);
 		if (m->untimed) {
 			tally->ambiguous++;
 			continue;
@@ -442,6 +444,19 @@ static bool match_copy(struct ow_match_pass *p, enum ow_side side, const struct 
 	return true;
 }
 
+/* Whether all of a flow without matches is lost depends on what others lose at that time. Without times each packet has
+ * its own. */
+static void note_missing(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record,
+                         const struct ow_flow_evidence *e, uint32_t packets)
+{
+	enum ow_direction direction = current_direction(p, e);
+	int64_t t = p->plan.untimed ? (int64_t)record->number << OW_LOSS_BIN_SHIFT : record->time_ns;
+	if (!e->matched)
+		fail(p, ow_directions_missed(p->directions, side, record->flow, t));
+	else if (side == sender(direction))
+		ow_directions_sent(p->directions, direction, t, packets, true);
+}
+
 static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
 {
 	struct ow_match_pass *p = arg;
@@ -463,8 +478,10 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 		tell_single(p, side, record, OW_FATE_OUTSIDE, e->direction);
 		return;
 	}
-	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side]))
+	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side])) {
 		e->unmatched += packets;
+		note_missing(p, side, record, e, packets);
+	}
 	if (beyond_reach(p, side, t)) {
 		p->outside[side] += packets_of_single(p, side, record, OW_DIRECTIONS);
 		tell_single(p, side, record, OW_FATE_OUTSIDE, OW_DIRECTIONS);

@@ -4,7 +4,8 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/id_map.h"
-
+#include "packet/scope_flow.h"
+#include "reconcile/whole_flow.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,21 +14,33 @@
 #define UNKNOWN     OW_DIRECTIONS
 #define FIRST_FLOWS 1024u
 #define PREFIXES    4    /* the host itself, and three sizes of network around it */
-#define LARGE_FLOW  8    /* packets from which on a flow without any match does not pass the other point at all */
 #define CLEAR_VOTES 8    /* votes from which on a pair of hosts needs no further evidence */
 #define CLEAR_NS    2000 /* or a mean delay beyond two ticks of a microsecond clock */
-#define LOSS_FLOOR  1e-6 /* the loss ratio is never assumed to be lower than this if nothing was lost */
+
+/* Losses of so much time are known; what is missing waits for half of it. */
+#define SPAN_NS     (INT64_C(1) << 38)
+#define MISSEDS_MAX 65536u
+#define BINS_MAX    64 /* of a flow: if none of so many packets arrived, others tell nothing new */
 
 int ow_directions_create(struct ow_directions **ret_directions)
 {
-	*ret_directions = calloc(1, sizeof **ret_directions);
-	return *ret_directions ? 0 : -ENOMEM;
+	struct ow_directions *d = calloc(1, sizeof *d);
+	if (d && ow_loss_bins_create(&d->bins[OW_A_TO_B], SPAN_NS) == 0 &&
+	    ow_loss_bins_create(&d->bins[OW_B_TO_A], SPAN_NS) == 0) {
+		*ret_directions = d;
+		return 0;
+	}
+	ow_directions_free(d);
+	return -ENOMEM;
 }
 
 void ow_directions_free(struct ow_directions *directions)
 {
 	if (!directions)
 		return;
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++)
+		ow_loss_bins_done(&directions->bins[way]);
+	free(directions->missed);
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		free(directions->flow[side]);
 		free(directions->repeats[side]);
@@ -73,13 +86,49 @@ struct ow_flow_evidence *ow_directions_grow(struct ow_directions *d, enum ow_sid
 	return &d->flow[side][flow];
 }
 
+/* How likely it is that the packets that were missed are lost. */
+static void weigh_missed(struct ow_directions *d)
+{
+	double q[OW_SIDES];
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		q[side] = ow_usual_loss((double)d->lost[side], (double)d->sent[side]);
+	for (const struct ow_missing_packet *m = d->missed; m < d->missed + d->misseds; m++)
+		ow_flow_loss_add(&d->bins[m->side], &d->repeats[m->side][m->flow].loss, m->time_ns, q[m->side]);
+	d->misseds = 0;
+}
+
+int ow_directions_missed(struct ow_directions *d, enum ow_side side, uint32_t flow, int64_t time_ns)
+{
+	struct ow_flow_repeats *of = &d->repeats[side][flow];
+	if (of->bins == BINS_MAX || !ow_flow_loss_begins(&d->bins[side], &of->loss, time_ns))
+		return 0;
+	if (d->misseds == MISSEDS_MAX || (d->misseds && time_ns - d->missed[0].time_ns > SPAN_NS / 2))
+		weigh_missed(d);
+	if (OW_GROW(d->missed, d->missed_room, d->misseds + 1) < 0)
+		return -ENOMEM;
+	of->bins++;
+	d->missed[d->misseds++] = (struct ow_missing_packet){time_ns, flow, side};
+	return 0;
+}
+
+static void forget_losses(struct ow_directions *d)
+{
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
+		ow_loss_bins_clear(&d->bins[way]);
+		d->sent[way] = d->lost[way] = 0;
+	}
+	d->misseds = 0;
+}
+
 void ow_directions_forget(struct ow_directions *directions)
 {
 	directions->flows[OW_SIDE_A] = directions->flows[OW_SIDE_B] = 0;
+	forget_losses(directions);
 }
 
 void ow_directions_restart(struct ow_directions *directions)
 {
+	forget_losses(directions);
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < directions->flows[side]; i++) {
 			struct ow_flow_evidence *e = &directions->flow[side][i];
@@ -91,7 +140,8 @@ void ow_directions_restart(struct ow_directions *directions)
 
 /* -- hosts and pairs of hosts ------------------------------------------------------------------------------------- */
 
-/* An unordered pair of hosts with its two orientations, or a host with the weight of evidence for either side. */
+/* An unordered pair of hosts with its two orientations; a host with the weight of evidence for either side; or flows of
+ * one side between two networks, or to a network, in one direction. */
 struct group {
 	uint64_t key;     /* hash */
 	float matched[2]; /* pairs: by orientation; hosts: matched packets that show that it is on A's, on B's side */
@@ -100,6 +150,7 @@ struct group {
 	float alike_votes[2], alike_sum[2]; /* of identical ones */
 	uint8_t direction[2];               /* pairs: of either orientation */
 	bool clear;                         /* pairs: their own packets show it without doubt */
+	struct ow_flow_share share;         /* networks; matched[0]: of its flows */
 };
 
 struct groups {
@@ -117,12 +168,18 @@ static void groups_done(struct groups *g)
 	ow_id_map_done(&g->by_key);
 }
 
+static struct group *group_of(const struct groups *g, uint64_t key)
+{
+	uint32_t i = OW_ID_MAP_FIND(&g->by_key, key, j, g->group[j].key == key);
+	return i != OW_ID_MAP_NONE ? &g->group[i] : NULL;
+}
+
 /* The group of a key, entered if new; valid until the next call. */
 static struct group *group_at(struct groups *g, uint64_t key)
 {
-	uint32_t i = OW_ID_MAP_FIND(&g->by_key, key, j, g->group[j].key == key);
-	if (i != OW_ID_MAP_NONE)
-		return &g->group[i];
+	struct group *known = group_of(g, key);
+	if (known)
+		return known;
 	if (g->failed || OW_GROW(g->group, g->room, g->count + 1) < 0 || ow_id_map_add(&g->by_key, key, g->count) < 0) {
 		g->failed = true;
 		return &g->forgot;
@@ -154,12 +211,18 @@ static struct group *pair_of(struct groups *pairs, const struct ow_flow_key *key
 
 /* -- deciding ----------------------------------------------------------------------------------------------------- */
 
+/* Of the flows of a side in a direction: packets of those that have matches, and flows without any. */
+struct rates {
+	double sent, lost;
+	double flows, absent;
+};
+
 struct decision {
 	struct ow_directions *d;
 	const struct ow_flow_table *const *keys;
-	struct groups pairs, hosts;
-	double loss[OW_DIRECTIONS];
-	double absent[OW_DIRECTIONS]; /* share of large flows that never matched: they take another path */
+	struct groups pairs, hosts, networks;
+	struct ow_scope_hash hash;
+	struct rates rates[OW_SIDES][OW_DIRECTIONS];
 };
 
 static uint8_t opposite(uint8_t direction)
@@ -241,19 +304,42 @@ static uint64_t network_hash(const struct groups *hosts, const uint8_t address[1
 	return ow_mix64(host_hash(hosts, prefix) + level);
 }
 
+static void name_host(struct decision *c, const uint8_t address[16], uint8_t version)
+{
+	for (unsigned level = 0; level < PREFIXES; level++)
+		group_at(&c->hosts, network_hash(&c->hosts, address, version, level));
+}
+
+/* The hosts whose sides will be asked for, of flows without a match or a clear direction: usually few. */
+static void name_hosts(struct decision *c)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
+			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
+			if (!key || (c->d->flow[side][i].matched && pair_of(&c->pairs, key)->clear))
+				continue;
+			name_host(c, key->src, key->version);
+			name_host(c, key->dst, key->version);
+		}
+	}
+}
+
 /* Counts matched packets as evidence that a host, and the networks around it, are on this side. */
 static void place_host(struct decision *c, const uint8_t address[16], uint8_t version, unsigned side, uint64_t matched)
 {
-	for (unsigned level = 0; level < PREFIXES; level++)
-		group_at(&c->hosts, network_hash(&c->hosts, address, version, level))->matched[side] += (float)matched;
+	for (unsigned level = 0; level < PREFIXES; level++) {
+		struct group *host = group_of(&c->hosts, network_hash(&c->hosts, address, version, level));
+		if (host)
+			host->matched[side] += (float)matched;
+	}
 }
 
 /* The side of a host: by its own evidence, otherwise by that of the smallest network around it that has any. */
 static int side_of(struct decision *c, const uint8_t address[16], uint8_t version)
 {
 	for (unsigned level = 0; level < PREFIXES; level++) {
-		const struct group *g = group_at(&c->hosts, network_hash(&c->hosts, address, version, level));
-		if (g->matched[OW_SIDE_A] == 0 && g->matched[OW_SIDE_B] == 0)
+		const struct group *g = group_of(&c->hosts, network_hash(&c->hosts, address, version, level));
+		if (!g || (g->matched[OW_SIDE_A] == 0 && g->matched[OW_SIDE_B] == 0))
 			continue;
 		if (g->matched[OW_SIDE_A] > 9 * g->matched[OW_SIDE_B])
 			return OW_SIDE_A;
@@ -278,7 +364,7 @@ static uint8_t way_by_sides(struct decision *c, const struct ow_flow_key *key)
 /* Counts the matches of all flows whose pair is clear (or not) for the sides of their hosts. */
 static void place_flows(struct decision *c, bool clear)
 {
-	for (unsigned side = 0; side < OW_SIDES; side++) {
+	for (unsigned side = 0; side < OW_SIDES && c->hosts.count; side++) {
 		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
 			const struct ow_flow_evidence *e = &c->d->flow[side][i];
 			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
@@ -365,51 +451,102 @@ static uint8_t expected_direction(struct decision *c, unsigned side, const struc
 	return way_by_sides(c, key);
 }
 
-/*
- * Learns how rare it is that a flow passes the other point and loses all its packets: loss, and flows that take another
- * path.
- */
-static void learn_rates(struct decision *c)
+/* -- flows without a match: reconcile/whole_flow.h ----------------------------------------------------------------- */
+
+/* Its pair of networks and its destination. */
+static void networks_of(const struct decision *c, unsigned side, uint8_t way, const struct ow_flow_key *key,
+                        uint64_t ret_keys[2])
 {
-	double sent[OW_DIRECTIONS] = {0}, lost[OW_DIRECTIONS] = {0};
-	double large[OW_DIRECTIONS] = {0}, absent[OW_DIRECTIONS] = {0};
+	struct ow_scope_flow flow;
+	ow_scope_flow_of(&c->hash, key, &flow);
+	ret_keys[0] = flow.pair ^ (2 * side + way);
+	ret_keys[1] = flow.dest ^ (2 * side + way);
+}
+
+/* The networks that are asked for: usually few. */
+static void name_networks(struct decision *c)
+{
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
-			const struct ow_flow_evidence *e = &c->d->flow[side][i];
 			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
-			uint8_t way = e->direction;
-			if (way != UNKNOWN) {
-				sent[way] += (double)(e->matched + e->unmatched);
-				lost[way] += (double)e->unmatched;
-			} else if (key && e->unmatched >= LARGE_FLOW) {
-				way = expected_direction(c, side, key);
-				if (way != UNKNOWN)
-					absent[way]++;
-			}
-			if (way != UNKNOWN && e->matched + e->unmatched >= LARGE_FLOW)
-				large[way]++;
+			uint8_t way = c->d->flow[side][i].matched || !key ? UNKNOWN : expected_direction(c, side, key);
+			uint64_t keys[2];
+			if (way == UNKNOWN)
+				continue;
+			networks_of(c, side, way, key, keys);
+			group_at(&c->networks, keys[0]);
+			group_at(&c->networks, keys[1]);
 		}
-	}
-	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
-		c->loss[way] = fmax(sent[way] > 0 ? lost[way] / sent[way] : 0, LOSS_FLOOR);
-		c->absent[way] = large[way] > 0 ? absent[way] / large[way] : 0;
 	}
 }
 
-static void decide_unmatched_flows(struct decision *c)
+static void count_flow(struct decision *c, unsigned side, uint8_t way, const struct ow_flow_key *key)
+{
+	uint64_t keys[2];
+	networks_of(c, side, way, key, keys);
+	for (unsigned k = 0; k < 2; k++) {
+		struct group *network = group_of(&c->networks, keys[k]);
+		if (network) {
+			network->matched[0]++;
+			network->share.flows++;
+		}
+	}
+}
+
+/* What flows with matches show: the loss, and which networks pass both points. */
+static void learn_rates(struct decision *c)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
+			const struct ow_flow_evidence *e = &c->d->flow[side][i];
+			if (e->direction == UNKNOWN)
+				continue;
+			struct rates *rates = &c->rates[side][e->direction];
+			rates->flows++;
+			if (e->matched + e->unmatched >= 2) {
+				rates->sent += (double)(e->matched + e->unmatched);
+				rates->lost += (double)e->unmatched;
+			}
+			if (c->networks.count)
+				count_flow(c, side, e->direction, ow_flow_table_key(c->keys[side], i));
+		}
+	}
+}
+
+/* Whether a flow without matches took another way, or lost every packet. */
+static bool is_lost(struct decision *c, unsigned side, uint8_t way, const struct ow_flow_key *key,
+                    const struct ow_flow_loss *loss, bool learns)
+{
+	struct rates *rates = &c->rates[side][way];
+	double q = ow_usual_loss(rates->lost, rates->sent);
+	uint64_t keys[2];
+	networks_of(c, side, way, key, keys);
+	struct group *pair = group_of(&c->networks, keys[0]), *dest = group_of(&c->networks, keys[1]);
+	if (!pair || !dest || dest->matched[0] == 0)
+		return false;
+	double share = ow_absent_share(&dest->share, ow_absent_usual(rates->absent, rates->flows));
+	share = ow_absent_share(&pair->share, share);
+	double absent = ow_absent_chance(share, (double)loss->log_like + loss->quiet * log(q));
+	if (learns) {
+		rates->flows++;
+		rates->absent += absent;
+		dest->share.flows++;
+		dest->share.absent += (float)absent;
+		pair->share.flows++;
+		pair->share.absent += (float)absent;
+	}
+	return absent <= OW_ABSENT_RATHER;
+}
+
+static void decide_unmatched_flows(struct decision *c, bool learns)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
 			struct ow_flow_evidence *e = &c->d->flow[side][i];
 			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
-			if (e->matched || !key)
-				continue;
-			uint8_t way = expected_direction(c, side, key);
-			if (way == UNKNOWN)
-				continue;
-			/* Whether it took another path, or lost every packet: whichever is likelier. */
-			double all_lost = (1 - c->absent[way]) * pow(c->loss[way], (double)e->unmatched);
-			if (all_lost >= c->absent[way])
+			uint8_t way = e->matched || !key ? UNKNOWN : expected_direction(c, side, key);
+			const struct ow_flow_loss *loss = &c->d->repeats[side][i].loss;
+			if (way != UNKNOWN && is_lost(c, side, way, key, loss, learns) && !learns)
 				e->direction = way;
 		}
 	}
@@ -475,18 +612,25 @@ int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_f
 	if (rule == OW_ALL_FORWARD)
 		return decide_all_forward(directions);
 	struct decision c = {.d = directions, .keys = keys};
-	c.pairs.secret = c.hosts.secret = ow_flow_table_secret(keys[OW_SIDE_A]);
+	c.pairs.secret = c.hosts.secret = c.networks.secret = ow_flow_table_secret(keys[OW_SIDE_A]);
+	ow_scope_hash_seed(&c.hash, c.pairs.secret);
 	gather_pairs(&c);
 	for (uint32_t i = 0; i < c.pairs.count; i++)
 		decide_pair(&c.pairs.group[i], rule, way);
+	name_hosts(&c);
 	place_flows(&c, true);
 	decide_doubtful_pairs(&c);
 	place_flows(&c, false);
 	decide_matched_flows(&c);
+	name_networks(&c);
 	learn_rates(&c);
-	decide_unmatched_flows(&c);
-	int64_t r = c.pairs.failed || c.hosts.failed ? -ENOMEM : miscounted(directions);
+	weigh_missed(directions);
+	/* First they show how many flows take another way. */
+	decide_unmatched_flows(&c, true);
+	decide_unmatched_flows(&c, false);
+	int64_t r = c.pairs.failed || c.hosts.failed || c.networks.failed ? -ENOMEM : miscounted(directions);
 	groups_done(&c.pairs);
 	groups_done(&c.hosts);
+	groups_done(&c.networks);
 	return r;
 }

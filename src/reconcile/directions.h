@@ -2,6 +2,7 @@
 #pragma once
 
 #include "packet/flow.h"
+#include "reconcile/loss_bins.h"
 #include <oneway/match.h>
 
 /*
@@ -27,7 +28,7 @@ struct ow_flow_evidence {
 };
 _Static_assert(sizeof(struct ow_flow_evidence) == OW_FLOW_EVIDENCE_BYTES, "one cache line");
 
-/* The part of this evidence that comes from identical packets; most flows have none. */
+/* The part of this evidence that most flows do not have: of identical packets, .. */
 struct ow_flow_repeats {
 	uint64_t copies;  /* unmatched packets that repeat one that matched */
 	uint64_t missing; /* for the caller: copies among the missing packets */
@@ -35,6 +36,16 @@ struct ow_flow_repeats {
 	uint64_t matched;
 	int64_t votes;
 	double delay_sum_ns;
+	/* .. and of flows without a match: how likely it is that all is lost, and how many bins that is about. */
+	struct ow_flow_loss loss;
+	uint8_t bins;
+};
+
+/* A missing packet of a flow that has no match so far: the first of its bin. */
+struct ow_missing_packet {
+	int64_t time_ns;
+	uint32_t flow;
+	enum ow_side side;
 };
 
 /* Open for ow_directions_flow, which runs for every match. */
@@ -42,6 +53,10 @@ struct ow_directions {
 	struct ow_flow_evidence *flow[OW_SIDES];
 	struct ow_flow_repeats *repeats[OW_SIDES];
 	uint32_t flows[OW_SIDES], room[OW_SIDES];
+	struct ow_loss_bins bins[OW_DIRECTIONS]; /* of flows with matches */
+	uint64_t sent[OW_DIRECTIONS], lost[OW_DIRECTIONS];
+	struct ow_missing_packet *missed; /* in bins that are not complete yet */
+	size_t misseds, missed_room;
 };
 
 int ow_directions_create(struct ow_directions **ret_directions);
@@ -88,6 +103,22 @@ static inline void ow_flow_repeats_vote(struct ow_flow_repeats *repeats, int64_t
 	repeats->votes += ((delay_ns > 0) - (delay_ns < 0)) * packets;
 	repeats->delay_sum_ns += (double)delay_ns * (double)packets;
 }
+
+/* Counts a packet of a flow with matches when it was sent. */
+static inline void ow_directions_sent(struct ow_directions *directions, enum ow_direction way, int64_t time_ns,
+                                      uint32_t packets, bool lost)
+{
+	struct ow_loss_bin *bin = ow_loss_bin_at(&directions->bins[way], time_ns);
+	if (bin)
+		bin->sent += packets;
+	if (bin && lost)
+		bin->lost += packets;
+	directions->sent[way] += packets;
+	directions->lost[way] += lost ? packets : 0;
+}
+
+/* Notes that a packet of a flow without matches is missing, in order of time. 0 or -ENOMEM. The flow has evidence. */
+int ow_directions_missed(struct ow_directions *directions, enum ow_side side, uint32_t flow, int64_t time_ns);
 
 /* Clears counts but keeps decided directions, for another pass over the same captures with the same flow numbers. */
 void ow_directions_restart(struct ow_directions *directions);

@@ -6,19 +6,11 @@
  *     own   = f matched at or before j, within limit; or f began in j-1..j and matched in j+1..j+2
  *     own -> lost
  *     f is of fragments that are not the first -> absent: a router may have joined them to a packet that matched
- *     g or d matched since j - 10 s:
- *        al = max(1e-5, lane.absent / (lane.flows + 20))
- *        ad = max(1e-5, (d.absent + 4 al) / (d.flows + 4))
- *        a  = max(1e-5, (g.absent + 4 ad) / (g.flows + 4))         the share of flows of g that do not pass B
- *        like = (1 - a) * product over the distinct 10 ms of f's packets since it matched, up to the newest interval,
- *               of max(q, (lost + 3q) / (sent + 3))
- *        like >= a -> lost, else absent
+ *     g or d matched since j - 10 s -> lost or absent, as whole_flow.h has it. All packets of f since it matched, up to
+ *            the newest interval, are lost as likely as loss_bins.h says, from the losses of own flows
  *     else -> unshared
  *
- * Once a flow, a / (a + like) counts as absent for g, d and the lane; flows that matched count as flows only. q is the
- * loss of own flows; flows of a single packet are left out, because one that is lost is not known to be own. lost and
- * sent are those of own flows in these 10 ms: losses come in bursts. The formulas were simulated packet by packet
- * (tests/reconcile/scope_simulation.c); each part was found necessary.
+ * The formulas were simulated packet by packet (tests/reconcile/scope_simulation.c); each part was found necessary.
  *
  * A tick is an interval, or half of the waiting time if that is longer, and at least 100 ms.
  */
@@ -26,10 +18,12 @@
 
 #include "base/array.h"
 #include "base/sort.h"
+#include "reconcile/loss_bins.h"
 #include "reconcile/scope_events.h"
 #include "reconcile/scope_keys.h"
 #include "reconcile/scope_table.h"
 #include "reconcile/scope_waste.h"
+#include "reconcile/whole_flow.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -37,12 +31,8 @@
 
 #define SECOND_NS      1000000000.0
 #define TICK_MIN_NS    INT64_C(100000000)
-#define BIN_NS         INT64_C(10000000)
-#define AROUND         10
-#define BINS_MAX       (INT64_C(1) << 18)
 #define LIMIT_S        10.0
 #define LIMIT_LONG_S   30.0
-#define ABSENT_MIN     1e-5
 #define PAIR_FLOWS_MAX 200
 #define DEST_FLOWS_MAX 400
 #define FLOW_SLOTS     131072u
@@ -81,7 +71,7 @@ struct flow {
 struct network {
 	struct ow_scope_entry entry; /* the key is that of scope_keys.h */
 	int32_t matched;             /* the newest tick + 1; 0 = never */
-	float absent, flows;
+	struct ow_flow_share share;
 	struct run run;   /* of a pair */
 	int32_t sent_ttl; /* tick in which flows were sent with another TTL, + 1 */
 	int32_t told_ttl; /* tick of the last event */
@@ -97,19 +87,14 @@ struct work {
 	uint32_t packets, matched, after, unmatched;
 	int64_t first_ns, last_ns; /* of the matched, or of the unmatched packets */
 	int64_t from_ns, to_ns;    /* of a run: packets between these are whole flows */
-	int64_t bin;
-	double log_like;
-	uint32_t quiet;
+	int64_t last_match_ns;
+	struct ow_flow_loss loss;
 	bool known; /* has an entry */
 	uint8_t fate;
 };
 
 /* Of a flow of the interval that is noted: it counts for the loss of a bin; nothing of it matched. */
 enum kind { KIND_OWN = 1, KIND_UNMATCHED = 2 };
-
-struct bin {
-	uint32_t sent, lost;
-};
 
 struct ow_scope_verdict {
 	struct ow_scope_verdict_options options;
@@ -121,8 +106,7 @@ struct ow_scope_verdict {
 	struct work *work;
 	uint8_t *kind; /* bits of enum kind of the same flows: small, because each packet asks */
 	size_t room, kind_room;
-	struct bin *bin;
-	int64_t bins, bin_ns, cleared; /* bins up to this one (not with it) are set up */
+	struct ow_loss_bins bins;
 	double sent, lost;             /* of own flows: q */
 	double absent, news;           /* flows of the lane */
 	double fast_absent, fast_news; /* the same, of the last seconds */
@@ -148,11 +132,7 @@ int ow_scope_verdict_create(const struct ow_scope_verdict_options *options, stru
 	double tick_s = v->seconds * (double)v->tick_intervals;
 	v->limit = (int32_t)ceil(LIMIT_S / tick_s);
 	v->limit_long = (int32_t)ceil(LIMIT_LONG_S / tick_s);
-	int64_t span_ns = v->wait_ns + 3 * options->length_ns;
-	v->bin_ns = span_ns / BINS_MAX > BIN_NS ? span_ns / BINS_MAX : BIN_NS;
-	v->bins = span_ns / v->bin_ns + 2;
-	v->bin = calloc((size_t)v->bins, sizeof *v->bin);
-	if (!v->bin) {
+	if (ow_loss_bins_create(&v->bins, v->wait_ns + 3 * options->length_ns) < 0) {
 		free(v);
 		return -ENOMEM;
 	}
@@ -173,7 +153,7 @@ void ow_scope_verdict_free(struct ow_scope_verdict *v)
 	ow_scope_waste_done(&v->waste);
 	free(v->work);
 	free(v->kind);
-	free(v->bin);
+	ow_loss_bins_done(&v->bins);
 	free(v);
 }
 
@@ -189,30 +169,9 @@ static int64_t absolute(const struct ow_scope_verdict *v, int64_t interval, int6
 	return interval * v->options.length_ns + time_ns;
 }
 
-static struct bin *bin_at(struct ow_scope_verdict *v, int64_t index)
-{
-	return &v->bin[index < 0 ? 0 : index % v->bins];
-}
-
-/* The bins of an interval that is new begin empty. */
-static void clear_bins(struct ow_scope_verdict *v, int64_t interval)
-{
-	int64_t end = absolute(v, interval + 1, 0) / v->bin_ns + 1;
-	int64_t from = end - v->cleared > v->bins ? end - v->bins : v->cleared;
-	for (int64_t i = from; i < end; i++)
-		*bin_at(v, i) = (struct bin){0};
-	v->cleared = end > v->cleared ? end : v->cleared;
-}
-
 static double usual_loss(const struct ow_scope_verdict *v)
 {
-	double q = (v->lost + .1) / (v->sent + 100);
-	return q < 1e-6 ? 1e-6 : q > .95 ? .95 : q;
-}
-
-double ow_scope_verdict_loss(const struct ow_scope_verdict *v)
-{
-	return usual_loss(v);
+	return ow_usual_loss(v->lost, v->sent);
 }
 
 /* -- when a flow matched ------------------------------------------------------------------------------------------- */
@@ -313,11 +272,11 @@ static void count_flow(struct network *n, float most, double absent)
 {
 	if (!n)
 		return;
-	n->absent += (float)absent;
-	n->flows++;
-	if (n->flows > most) {
-		n->flows /= 2;
-		n->absent /= 2;
+	n->share.absent += (float)absent;
+	n->share.flows++;
+	if (n->share.flows > most) {
+		n->share.flows /= 2;
+		n->share.absent /= 2;
 	}
 }
 
@@ -413,7 +372,7 @@ static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct
 {
 	int32_t tick = tick_of(v, interval);
 	struct flow *f = ow_scope_table_get(&v->flows, flow->flow, tick);
-	int64_t first_ns = absolute(v, interval, w->first_ns), last_ns = absolute(v, interval, w->bin);
+	int64_t first_ns = absolute(v, interval, w->first_ns), last_ns = absolute(v, interval, w->last_match_ns);
 	if (!w->matched && !flow->later)
 		note_missing(v, flow, w->packets);
 	if (!f) {
@@ -443,7 +402,7 @@ static uint8_t kind_of(const struct ow_scope_verdict *v, int64_t interval, const
 	return (uint8_t)((own ? KIND_OWN : 0) | (w->matched ? 0 : KIND_UNMATCHED));
 }
 
-/* Sums up the packets of each flow. Here `bin` is the time of the last one that matched. */
+/* Sums up the packets of each flow. */
 static int sum_packets(struct work *work, size_t flows, const struct ow_sighting *packets, const uint8_t *matched,
                        size_t count)
 {
@@ -461,7 +420,7 @@ static int sum_packets(struct work *work, size_t flows, const struct ow_sighting
 		w->after = 0;
 		if (!w->matched++)
 			w->first_ns = packets[i].time_ns;
-		w->bin = packets[i].time_ns;
+		w->last_match_ns = packets[i].time_ns;
 	}
 	return 0;
 }
@@ -470,48 +429,21 @@ static int sum_packets(struct work *work, size_t flows, const struct ow_sighting
 static void count_bins(struct ow_scope_verdict *v, int64_t interval, const struct ow_sighting *packets,
                        const uint8_t *matched, size_t count)
 {
-	int64_t start_ns = INT64_MAX; /* of the bin at hand: packets come in order of time, and divisions are slow */
-	struct bin *bin = NULL;
 	for (size_t i = 0; i < count; i++) {
 		if (!packets[i].flow || !(v->kind[packets[i].flow - 1] & KIND_OWN))
 			continue;
-		int64_t at_ns = absolute(v, interval, packets[i].time_ns);
-		if (at_ns < start_ns || at_ns - start_ns >= v->bin_ns) {
-			bin = bin_at(v, at_ns / v->bin_ns);
-			start_ns = at_ns - at_ns % v->bin_ns;
+		struct ow_loss_bin *bin = ow_loss_bin_at(&v->bins, absolute(v, interval, packets[i].time_ns));
+		if (bin) {
+			bin->sent++;
+			bin->lost += !matched[i];
 		}
-		bin->sent++;
-		bin->lost += !matched[i];
 	}
 }
 
-/* The loss in a bin, as far as its packets tell; else that of the tenfold time around it, else q. */
-static double loss_at(struct ow_scope_verdict *v, int64_t index, double q)
+static void add_likelihood(const struct ow_scope_verdict *v, struct work *w, int64_t at_ns, double q)
 {
-	struct bin around = {0};
-	for (int64_t i = index - index % AROUND; i < index - index % AROUND + AROUND; i++) {
-		around.sent += bin_at(v, i)->sent;
-		around.lost += bin_at(v, i)->lost;
-	}
-	double wide = (around.lost + 3 * q) / (around.sent + 3.0);
-	const struct bin *bin = bin_at(v, index);
-	double here = (bin->lost + 3 * (wide > q ? wide : q)) / (bin->sent + 3.0);
-	return here > q ? here : q;
-}
-
-/* The packets of a flow in one bin count once: they share their fate. In bins without loss it is q, which is known when
- * the flow is judged. */
-static void add_likelihood(struct ow_scope_verdict *v, struct work *w, int64_t at_ns, double q)
-{
-	int64_t index = at_ns / v->bin_ns;
-	if (index == w->bin)
-		return;
-	double here = loss_at(v, index, q);
-	if (here > q)
-		w->log_like += log(here);
-	else
-		w->quiet++;
-	w->bin = index;
+	if (ow_flow_loss_begins(&v->bins, &w->loss, at_ns))
+		ow_flow_loss_add(&v->bins, &w->loss, at_ns, q);
 }
 
 /* For flows that did not match in this interval: how likely it is that all of it was lost. */
@@ -519,8 +451,6 @@ static void note_likelihoods(struct ow_scope_verdict *v, int64_t interval, const
                              size_t flow_count, const struct ow_sighting *packets, size_t count)
 {
 	double q = usual_loss(v);
-	for (size_t k = 0; k < flow_count; k++)
-		v->work[k].bin = INT64_MIN;
 	for (size_t i = 0; i < count; i++) {
 		uint32_t flow = packets[i].flow;
 		if (flow && v->kind[flow - 1] & KIND_UNMATCHED)
@@ -530,8 +460,8 @@ static void note_likelihoods(struct ow_scope_verdict *v, int64_t interval, const
 		struct flow *f = v->work[k].matched ? NULL : ow_scope_table_find(&v->flows, flows[k].flow);
 		if (!f)
 			continue;
-		f->log_like += (float)v->work[k].log_like;
-		f->quiet += v->work[k].quiet;
+		f->log_like += v->work[k].loss.log_like;
+		f->quiet += v->work[k].loss.quiet;
 	}
 }
 
@@ -546,7 +476,6 @@ int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const st
 	if (r < 0)
 		return r;
 	v->last = interval;
-	clear_bins(v, interval);
 	for (size_t k = 0; k < flow_count; k++) {
 		if (v->work[k].packets)
 			note_flow(v, interval, &flows[k], &v->work[k]);
@@ -568,8 +497,9 @@ void ow_scope_verdict_late(struct ow_scope_verdict *v, int64_t interval, const s
 		count_match(v, tick, flow, true, at_ns, at_ns);
 		return;
 	}
-	struct bin *bin = bin_at(v, at_ns / v->bin_ns);
-	bin->lost -= bin->lost > 0 && f->matched && f->packets >= 2;
+	struct ow_loss_bin *bin = ow_loss_bin_at(&v->bins, at_ns);
+	if (bin)
+		bin->lost -= bin->lost > 0 && f->matched && f->packets >= 2;
 	uint32_t missing = f->matched && at_ns <= f->run.matched_ns ? f->run.missing : 0;
 	note_match(v, f, tick, flow, at_ns, at_ns);
 	f->run.missing = missing;
@@ -609,10 +539,8 @@ static int count_unmatched(const struct judging *j)
 		if (j->unmatched[i].flow >= j->flow_count)
 			return -EINVAL;
 		struct work *w = &j->v->work[j->unmatched[i].flow];
-		if (!w->unmatched++) {
+		if (!w->unmatched++)
 			w->first_ns = absolute(j->v, j->interval, j->unmatched[i].time_ns);
-			w->bin = INT64_MIN;
-		}
 	}
 	return 0;
 }
@@ -665,16 +593,11 @@ static void add_likelihoods(const struct judging *j)
 	}
 }
 
-static double at_least(double x, double least)
-{
-	return x > least ? x : least;
-}
-
 /* How likely it is that all packets of the run are lost to which those of this interval belong (logarithm). */
 static double run_likelihood(const struct judging *j, const struct flow *f, const struct work *w)
 {
 	if (!f)
-		return w->log_like + w->quiet * log(j->q);
+		return (double)w->loss.log_like + w->loss.quiet * log(j->q);
 	if (f->matched && w->first_ns < f->run.matched_ns && f->run_end >= j->tick)
 		return (double)f->run_like;
 	return (double)f->log_like + f->quiet * log(j->q);
@@ -691,16 +614,15 @@ static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, 
 	if (flow->later)
 		return OW_SCOPE_ABSENT;
 	pair = network_of(&v->pairs, ow_scope_key(flow->pair), j->tick, flow);
-	double al = at_least(v->absent / (v->news + 20), ABSENT_MIN);
-	double ad = dest ? at_least((dest->absent + 4 * al) / (dest->flows + 4), ABSENT_MIN) : al;
-	double a = pair ? at_least((pair->absent + 4 * ad) / (pair->flows + 4), ABSENT_MIN) : ad;
+	double share = ow_absent_share(dest ? &dest->share : NULL, ow_absent_usual(v->absent, v->news));
+	share = ow_absent_share(pair ? &pair->share : NULL, share);
 	struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
-	double like = (1 - a) * exp(run_likelihood(j, f, w));
+	double absent = ow_absent_chance(share, run_likelihood(j, f, w));
 	if (!f || !f->counted)
-		count_new_flow(v, pair, dest, a / (a + like));
+		count_new_flow(v, pair, dest, absent);
 	if (f)
 		f->counted = true;
-	return like >= a ? OW_SCOPE_LOST : OW_SCOPE_ABSENT;
+	return absent <= OW_ABSENT_RATHER ? OW_SCOPE_LOST : OW_SCOPE_ABSENT;
 }
 
 /* A flow that passed does not any more: more packets in a row are missing than loss explains, for longer than the

@@ -102,5 +102,3 @@ int ow_scope_verdict_judge(struct ow_scope_verdict *verdict, int64_t interval, c
 size_t ow_scope_verdict_events(struct ow_scope_verdict *verdict, struct ow_scope_event *events);
 /* Keys of pairs that cost less as FINE, for ow_scope_make_fine: at most max, each told once a generation. */
 size_t ow_scope_verdict_fine(struct ow_scope_verdict *verdict, uint64_t *pair_keys, size_t max);
-/* The share of packets that B did not get, of flows that pass it; as the verdicts use it. */
-double ow_scope_verdict_loss(const struct ow_scope_verdict *verdict);

@@ -378,6 +378,28 @@ static void losses_at_the_end(void **state)
 	assert_false(pair_warns(report, "in flight"));
 }
 
+/* Single packets to a network that never passes B, among traffic that does: as DNS by another uplink. They are not lost. */
+static void queries_that_go_elsewhere(void **state)
+{
+	struct pair_maker *p = &pair;
+	(void)state;
+	for (int64_t i = 0; i < 5000; i++)
+		pair_send(p, OW_A_TO_B, i * MS, MS, false);
+	for (uint16_t i = 0; i < 500; i++) {
+		struct pair_frame frame = p->frame[OW_SIDE_A][10 * i];
+		const uint8_t resolver[4] = {192, 0, 2, (uint8_t)(i % 4)};
+		memcpy(frame.ip + 16, resolver, sizeof resolver);
+		frame.ip[20] = (uint8_t)(0x80 | i >> 8);
+		frame.ip[21] = (uint8_t)i;
+		pair_show(p, OW_SIDE_A, &frame);
+	}
+	const struct ow_match_report *report = pair_match(p, NULL);
+	assert_int_equal(report->direction[OW_A_TO_B].sent, 5000);
+	assert_int_equal(report->direction[OW_A_TO_B].lost, 0);
+	assert_int_equal(report->unclassified[OW_SIDE_A] + report->outside_overlap[OW_SIDE_A], 500);
+	assert_true(pair_warns(report, "does not pass both points"));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -405,6 +427,7 @@ int main(void)
 		CASE(packets_in_flight_at_the_end),
 		CASE(an_interruption_until_the_end),
 		CASE(losses_at_the_end),
+		CASE(queries_that_go_elsewhere),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,13 @@ static struct ow_flow_repeats *repeats(struct world *w, enum ow_side side, const
 static void unmatched(struct world *w, enum ow_side side, const char *src, uint16_t sport, const char *dst,
                       uint16_t dport, unsigned packets)
 {
-	evidence(w, side, src, sport, dst, dport)->unmatched += packets;
+	struct ow_flow_evidence *e = evidence(w, side, src, sport, dst, dport);
+	uint32_t flow = number(w, side, src, sport, dst, dport);
+	for (unsigned i = 0; i < packets; i++) {
+		e->unmatched++;
+		assert_int_equal(ow_directions_missed(w->directions, side, flow, (int64_t)e->unmatched * 20000 * US),
+		                 0);
+	}
 }
 
 static int64_t decide(struct world *w, bool one_direction)
@@ -174,34 +180,39 @@ static void a_lost_flow_takes_the_way_of_its_pair(void **state)
 	matched(w, "10.0.0.1", 1, "10.1.0.1", 80, 1000, 20 * US);
 	unmatched(w, OW_SIDE_A, "10.0.0.1", 1, "10.1.0.1", 80, 10);
 	unmatched(w, OW_SIDE_A, "10.0.0.1", 2, "10.1.0.1", 80, 1);
-	unmatched(w, OW_SIDE_B, "10.1.0.1", 80, "10.0.0.1", 3, 1); /* the way back, never seen otherwise */
+	unmatched(w, OW_SIDE_B, "10.1.0.1", 80, "10.0.0.1", 3, 1); /* nothing goes back: that may be another way */
 	decide(w, false);
 	assert_way(w, OW_SIDE_A, "10.0.0.1", 2, "10.1.0.1", 80, OW_A_TO_B);
-	assert_way(w, OW_SIDE_B, "10.1.0.1", 80, "10.0.0.1", 3, OW_B_TO_A);
+	assert_way(w, OW_SIDE_B, "10.1.0.1", 80, "10.0.0.1", 3, OW_DIRECTIONS);
 }
 
-/* New hosts are where their neighbours are: the smallest network that is known decides. */
+/* New hosts are where their neighbours are: the smallest network that is known decides. Nothing is lost of networks that
+ * never pass. */
 static void networks_have_sides(void **state)
 {
 	struct world *w = *state;
-	matched(w, "10.0.1.1", 1, "10.1.0.1", 80, 100, 20 * US);
-	matched(w, "10.1.0.1", 80, "10.0.1.1", 1, 100, -20 * US);
+	for (uint16_t port = 1; port <= 50; port++) {
+		matched(w, "10.0.1.1", port, "10.1.0.1", 80, 100, 20 * US);
+		matched(w, "10.1.0.1", 80, "10.0.1.1", port, 100, -20 * US);
+		unmatched(w, OW_SIDE_A, "10.0.1.1", port, "10.1.0.1", 80, 2); /* losses are usual */
+		unmatched(w, OW_SIDE_B, "10.1.0.1", 80, "10.0.1.1", port, 2);
+	}
 	matched(w, "10.1.5.1", 1, "10.0.5.1", 80, 50, -20 * US); /* 10.1.0.0/16 is at B's side */
 	matched(w, "2001:db8:1::1", 1, "2001:db8:2::1", 80, 10, 20 * US);
 	unmatched(w, OW_SIDE_A, "10.0.1.99", 1, "10.1.0.99", 80, 1);
-	unmatched(w, OW_SIDE_A, "10.0.99.1", 1, "10.1.99.1", 80, 1);
+	unmatched(w, OW_SIDE_A, "10.0.99.1", 1, "10.1.0.98", 80, 1);
 	unmatched(w, OW_SIDE_B, "10.1.99.9", 1, "10.0.99.9", 80, 1);
 	unmatched(w, OW_SIDE_A, "2001:db8:1::99", 1, "2001:db8:2::99", 80, 1);
-	unmatched(w, OW_SIDE_A, "10.0.1.98", 1, "192.0.2.1", 80, 1); /* to the unknown: from A's side, that is to B */
+	unmatched(w, OW_SIDE_A, "10.0.1.98", 1, "192.0.2.1", 80, 1); /* to the unknown */
 	unmatched(w, OW_SIDE_B, "192.0.2.1", 80, "10.0.1.97", 1, 1); /* and back */
 	unmatched(w, OW_SIDE_A, "10.0.1.96", 1, "10.0.1.95", 80, 1); /* neighbours: need not pass */
 	decide(w, false);
 	assert_way(w, OW_SIDE_A, "10.0.1.99", 1, "10.1.0.99", 80, OW_A_TO_B);
-	assert_way(w, OW_SIDE_A, "10.0.99.1", 1, "10.1.99.1", 80, OW_A_TO_B);
-	assert_way(w, OW_SIDE_B, "10.1.99.9", 1, "10.0.99.9", 80, OW_B_TO_A);
+	assert_way(w, OW_SIDE_A, "10.0.99.1", 1, "10.1.0.98", 80, OW_A_TO_B);
+	assert_way(w, OW_SIDE_B, "10.1.99.9", 1, "10.0.99.9", 80, OW_DIRECTIONS);
 	assert_way(w, OW_SIDE_A, "2001:db8:1::99", 1, "2001:db8:2::99", 80, OW_A_TO_B);
-	assert_way(w, OW_SIDE_A, "10.0.1.98", 1, "192.0.2.1", 80, OW_A_TO_B);
-	assert_way(w, OW_SIDE_B, "192.0.2.1", 80, "10.0.1.97", 1, OW_B_TO_A);
+	assert_way(w, OW_SIDE_A, "10.0.1.98", 1, "192.0.2.1", 80, OW_DIRECTIONS);
+	assert_way(w, OW_SIDE_B, "192.0.2.1", 80, "10.0.1.97", 1, OW_B_TO_A); /* to a network that others reach */
 	assert_way(w, OW_SIDE_A, "10.0.1.96", 1, "10.0.1.95", 80, OW_DIRECTIONS);
 }
 
@@ -258,6 +269,43 @@ static void flows_on_another_path_are_not_lost(void **state)
 	decide(w, false);
 	for (unsigned i = 0; i < 200; i++)
 		assert_way(w, OW_SIDE_A, host(a, 0, i), 1, host(b, 1, i), 80, i % 2 ? OW_A_TO_B : OW_DIRECTIONS);
+}
+
+/*
+ * Flows of three packets, half of them on another path: nobody loses three packets where nothing else is lost. Flows of
+ * one packet to networks that never pass are not lost either.
+ */
+static void small_flows_on_another_path_are_not_lost(void **state)
+{
+	struct world *w = *state;
+	char a[16], b[16];
+	for (unsigned i = 0; i < 200; i++) {
+		if (i % 2)
+			matched(w, host(a, 0, i), 1, host(b, 1, i), 80, 3, 20 * US);
+		else
+			unmatched(w, OW_SIDE_A, host(a, 0, i), 1, host(b, 1, i), 80, 3);
+		unmatched(w, OW_SIDE_A, host(a, 0, i), 2, host(b, 2, i), 53, 1);
+	}
+	decide(w, false);
+	for (unsigned i = 0; i < 200; i++) {
+		assert_way(w, OW_SIDE_A, host(a, 0, i), 1, host(b, 1, i), 80, i % 2 ? OW_A_TO_B : OW_DIRECTIONS);
+		assert_way(w, OW_SIDE_A, host(a, 0, i), 2, host(b, 2, i), 53, OW_DIRECTIONS);
+	}
+}
+
+/* All packets are lost for a moment: then flows that had all of theirs in it are lost as well. */
+static void flows_within_a_burst_are_lost(void **state)
+{
+	struct world *w = *state;
+	char a[16], b[16];
+	for (unsigned i = 0; i < 200; i++) {
+		matched(w, host(a, 0, i), 1, host(b, 1, i), 80, 100, 20 * US);
+		for (int64_t k = 0; k < 100; k++)
+			ow_directions_sent(w->directions, OW_A_TO_B, k * 20000 * US, 1, k >= 1 && k <= 3);
+	}
+	unmatched(w, OW_SIDE_A, host(a, 0, 3), 2, host(b, 1, 4), 80, 3);
+	decide(w, false);
+	assert_way(w, OW_SIDE_A, host(a, 0, 3), 2, host(b, 1, 4), 80, OW_A_TO_B);
 }
 
 /* No flow passes by, one packet in a hundred is lost: then a flow of one packet that is missing was lost. */
@@ -372,6 +420,8 @@ int main(void)
 		CASE(answered_flows_pass_by),
 		CASE(what_stays_on_the_link_is_no_loss),
 		CASE(flows_on_another_path_are_not_lost),
+		CASE(small_flows_on_another_path_are_not_lost),
+		CASE(flows_within_a_burst_are_lost),
 		CASE(flows_of_one_packet_can_be_lost),
 		CASE(strangers_are_unclassified),
 		CASE(one_direction_leaves_no_question),
