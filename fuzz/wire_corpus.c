@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define SEED_BYTES_MAX 120000
-#define DAMAGED        200 /* a byte of SYNOPSIS, in the cells of the fold */
+#define DAMAGED        70 /* a byte of a synopsis, in the cells of the fold */
 
 struct heard {
 	uint8_t bytes[SEED_BYTES_MAX];
@@ -32,6 +32,17 @@ struct end {
 	int side;
 };
 
+/* Damages the synopsis of a frame. */
+static void damage(uint8_t *frame, size_t size)
+{
+	struct ow_message m;
+	if (ow_message_decode(frame, size, &m, NULL) < 0)
+		exit(1);
+	if (m.type == OW_MESSAGE_SYNOPSIS && m.synopsis.part == OW_MESSAGE_PUSHED && m.synopsis.synopsis_size > DAMAGED)
+		frame[m.synopsis.synopsis - frame + DAMAGED] ^= 1;
+	ow_message_done(&m);
+}
+
 static void on_send(void *arg, const uint8_t *frame, size_t size)
 {
 	struct end *end = arg;
@@ -46,8 +57,8 @@ static void on_send(void *arg, const uint8_t *frame, size_t size)
 	h->bytes[h->size] = (uint8_t)size;
 	h->bytes[h->size + 1] = (uint8_t)(size >> 8);
 	memcpy(h->bytes + h->size + 2, frame, size);
-	if (talk->damage && frame[0] == OW_MESSAGE_SYNOPSIS && frame[16] == OW_MESSAGE_PUSHED)
-		h->bytes[h->size + 2 + DAMAGED] ^= 1;
+	if (talk->damage)
+		damage(h->bytes + h->size + 2, size);
 	h->size += 2 + size;
 }
 
@@ -76,6 +87,18 @@ static void converse(struct talk *talk, size_t at[2], int64_t now)
 			}
 		}
 	}
+}
+
+/* The same with the first two frames in the other order: packets are named before their flows are announced. */
+static void save_unannounced(const char *exchange, const struct heard *heard)
+{
+	static uint8_t bytes[SEED_BYTES_MAX];
+	const uint8_t *first = heard->bytes + 1;
+	size_t one = 2 + (first[0] | (size_t)first[1] << 8), two = 2 + (first[one] | (size_t)first[one + 1] << 8);
+	memcpy(bytes, heard->bytes, heard->size);
+	memcpy(bytes + 1, first + one, two);
+	memcpy(bytes + 1 + two, first, one);
+	save(exchange, "fold-shared-unannounced", bytes, heard->size);
 }
 
 static void record(const char *messages, const char *exchange, const char *name, enum ow_method method,
@@ -119,6 +142,8 @@ static void record(const char *messages, const char *exchange, const char *name,
 		save(exchange, file, talk.heard[side].bytes, talk.heard[side].size);
 		ow_exchange_free(talk.x[side]);
 	}
+	if (shared)
+		save_unannounced(exchange, &talk.heard[0]);
 }
 
 static void save_message(const char *directory, const struct ow_message *message)
@@ -142,9 +167,9 @@ int main(int argc, char **argv)
 	record(NULL, argv[2], "fold-coarser", OW_METHOD_FOLD, (unsigned[]){1, 0}, false, false);
 	record(argv[1], argv[2], "fold-damaged", OW_METHOD_FOLD, (unsigned[]){0, 0}, true, false);
 	record(argv[1], argv[2], "rda", OW_METHOD_RDA, (unsigned[]){0, 0}, false, false);
-	record(NULL, argv[2], "fold-shared", OW_METHOD_FOLD, (unsigned[]){0, 0}, false, true);
+	record(argv[1], argv[2], "fold-shared", OW_METHOD_FOLD, (unsigned[]){0, 0}, false, true);
 	struct ow_message m = {.type = OW_MESSAGE_HELLO};
-	m.hello = (struct ow_message_hello){1, 1, "london", 1, 2, {true, 3}, 4, "oneway"};
+	m.hello = (struct ow_message_hello){1, 2, "london", 1, 2, {true, 3}, 4, "oneway"};
 	save_message(argv[1], &m);
 	m = (struct ow_message){.type = OW_MESSAGE_OPEN, .lane = 1};
 	m.open = (struct ow_message_open){.segment = "s",

@@ -161,7 +161,7 @@ void ow_coder_bytes(struct ow_coder *c, const char *field, const uint8_t **bytes
 		memcpy(c->to + at, *bytes, size);
 }
 
-static void read_time(struct ow_coder *c, const char *field, int64_t *time_ns)
+static void read_varint(struct ow_coder *c, const char *field, uint64_t *value)
 {
 	uint64_t v = 0;
 	uint8_t byte = 0x80;
@@ -177,22 +177,52 @@ static void read_time(struct ow_coder *c, const char *field, int64_t *time_ns)
 		}
 		v |= (uint64_t)(byte & 0x7f) << shift;
 	}
-	*time_ns = (int64_t)(v >> 1 ^ -(v & 1));
+	*value = v;
 }
 
-void ow_coder_time(struct ow_coder *c, const char *field, int64_t *time_ns)
+static void write_varint(struct ow_coder *c, const char *field, uint64_t value)
 {
-	if (c->does == OW_CODER_READS) {
-		read_time(c, field, time_ns);
-		return;
-	}
-	uint64_t v = (uint64_t)*time_ns << 1 ^ (*time_ns < 0 ? UINT64_MAX : 0);
 	do {
 		size_t at;
 		if (!advance(c, field, 1, &at))
 			return;
 		if (c->does == OW_CODER_WRITES)
-			c->to[at] = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
-		v >>= 7;
-	} while (v);
+			c->to[at] = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+		value >>= 7;
+	} while (value);
+}
+
+void ow_coder_varint(struct ow_coder *c, const char *field, uint64_t *value, uint64_t least, uint64_t most)
+{
+	uint64_t v = *value;
+	if (c->does == OW_CODER_READS)
+		read_varint(c, field, &v);
+	if (c->failed)
+		return;
+	if (v < least || v > most)
+		out_of_range(c, field, v);
+	else if (c->does == OW_CODER_READS)
+		*value = v;
+	else
+		write_varint(c, field, v);
+}
+
+void ow_coder_varint32(struct ow_coder *c, const char *field, uint32_t *value, uint32_t least, uint32_t most)
+{
+	uint64_t v = *value;
+	ow_coder_varint(c, field, &v, least, most);
+	*value = (uint32_t)v;
+}
+
+void ow_coder_signed(struct ow_coder *c, const char *field, int64_t *value, int64_t least, int64_t most)
+{
+	uint64_t v = (uint64_t)*value << 1 ^ (*value < 0 ? UINT64_MAX : 0);
+	ow_coder_varint(c, field, &v, 0, UINT64_MAX);
+	int64_t number = (int64_t)(v >> 1 ^ -(v & 1));
+	if (c->failed)
+		return;
+	if (number < least || number > most)
+		out_of_range(c, field, (uint64_t)number);
+	else
+		*value = number;
 }

@@ -38,9 +38,11 @@ void ow_coder_zeros(struct ow_coder *coder, unsigned bytes);
 void ow_coder_text(struct ow_coder *coder, const char *field, char *text, size_t size, bool may_be_empty);
 /* Raw bytes. When reading, *bytes points into the frame. */
 void ow_coder_bytes(struct ow_coder *coder, const char *field, const uint8_t **bytes, size_t size);
-/* A variable-length integer: zigzag, 7 bits a byte, lowest first, top bit set on all but the last byte. Only the
- * shortest encoding is accepted. */
-void ow_coder_time(struct ow_coder *coder, const char *field, int64_t *time_ns);
+/* An integer of 1 to 10 bytes: 7 bits a byte, lowest first, top bit set on all but the last byte. Only the shortest
+ * encoding is accepted. Signed: 0, -1, 1, -2, ... become 0, 1, 2, 3, ... */
+void ow_coder_varint(struct ow_coder *coder, const char *field, uint64_t *value, uint64_t least, uint64_t most);
+void ow_coder_varint32(struct ow_coder *coder, const char *field, uint32_t *value, uint32_t least, uint32_t most);
+void ow_coder_signed(struct ow_coder *coder, const char *field, int64_t *value, int64_t least, int64_t most);
 
 /* An enum as one byte below `count`. */
 #define OW_CODER_ENUM(coder, field, variable, least, count)          \

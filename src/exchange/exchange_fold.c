@@ -43,17 +43,13 @@ static struct comparison *fold_of(struct ow_comparison *c)
 static int push(const struct ow_exchange *x, const struct ow_interval_packets *page, double differences,
                 unsigned *banks, struct ow_synopsis **ret_synopsis)
 {
+	(void)page;
 	/*
 	 * If it is pushed again, it has the same banks: the other point may have asked for a second fold to go with it.
 	 */
 	if (!*banks)
 		*banks = differences > MANY ? OW_FOLD_BANKS_MIN : OW_FOLD_BANKS_MAX;
-	struct ow_fold_params params = {*banks, 1, 0, false};
-	/* Without packets the synopsis is empty. */
-	if (page->count) {
-		params.cells = ow_fold_cells_for(params.banks, differences);
-		params.estimator = true;
-	}
+	struct ow_fold_params params = {*banks, ow_fold_cells_for(*banks, differences), 0, true};
 	return ow_fold_create(&params, x->options.seed, ret_synopsis);
 }
 
@@ -78,11 +74,23 @@ static int check_push(const struct ow_synopsis *synopsis, uint64_t packets, stru
 	return 0;
 }
 
+/* Without packets there is no fold in the message. */
+static int no_packets(const struct ow_message_synopsis *m, uint64_t seed, struct ow_synopsis **ret_synopsis,
+                      struct ow_error *err)
+{
+	const struct ow_fold_params params = {OW_FOLD_BANKS_MAX, 1, 0, false};
+	if (m->synopsis_size)
+		return ow_error_set(err, EPROTO, "message SYNOPSIS: a synopsis without packets");
+	return ow_fold_create(&params, seed, ret_synopsis);
+}
+
 static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *m, struct ow_error *err)
 {
 	struct comparison *f = fold_of(c);
 	struct ow_synopsis *synopsis = NULL;
-	int r = ow_synopsis_decode(m->synopsis, m->synopsis_size, c->x->options.seed, &synopsis, err);
+	uint64_t seed = c->x->options.seed;
+	int r = m->packets ? ow_synopsis_decode(m->synopsis, m->synopsis_size, seed, &synopsis, err)
+	                   : no_packets(m, seed, &synopsis, err);
 	if (r == 0)
 		r = check_push(synopsis, m->packets, err);
 	if (r < 0) {

@@ -14,7 +14,7 @@
  *   comparison.c           one interval at the sender
  *   sender_scope.c, receiver_scope.c   which flows both points have (exchange_scope.h)
  *   exchange_times.c       the receiver's answer to NAMES
- *   exchange_result.c      results as messages
+ *   exchange_result.c      results for messages
  *   exchange_slot.c        intervals under way, messages to the other point
  */
 
@@ -94,6 +94,11 @@ static inline int64_t ow_exchange_cut(const struct ow_exchange *x, int64_t shift
 	int64_t most_ns = x->options.shift_max_ns;
 	return shift_ns < 0 ? 0 : shift_ns < most_ns ? shift_ns : most_ns;
 }
+/* The end of an interval, without a shift. */
+static inline int64_t ow_exchange_end_ns(const struct ow_exchange *x, int64_t interval)
+{
+	return (int64_t)((uint64_t)x->options.t0_ns + (uint64_t)(interval + 1) * (uint64_t)x->options.length_ns);
+}
 /* Name of the other point. */
 const char *ow_exchange_peer(const struct ow_exchange *x);
 /* A result with everything that is known before the comparison. */
@@ -108,5 +113,5 @@ int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, con
 
 /* exchange_result.c */
 void ow_result_to_message(const struct ow_interval_result *result, struct ow_interval_result *ret_message);
-/* The caller sets the names, interval and times of *result. */
-void ow_result_from_message(const struct ow_interval_result *message, struct ow_interval_result *result);
+/* Makes estimates whole numbers where that is nothing beside their interval, and its ends wider: they take fewer bytes. */
+void ow_result_round(struct ow_interval_result *result);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts live results to messages, and back. */
+/* Live results for messages. */
 #include "base/coder.h"
 #include "exchange/exchange_private.h"
 #include "result/cause.h"
@@ -33,11 +33,26 @@ void ow_result_to_message(const struct ow_interval_result *result, struct ow_int
 		snprintf(ret_message->cause, sizeof ret_message->cause, ow_cause_not_known);
 }
 
-void ow_result_from_message(const struct ow_interval_result *message, struct ow_interval_result *result)
+/* An interval of confidence of this width is not changed by one more at each end. */
+#define ROUND_WIDTH 16
+
+static void round_values(struct ow_value *value, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct ow_value *v = &value[i];
+		if (v->status != OW_VALUE_ESTIMATED || !(v->high - v->low >= ROUND_WIDTH))
+			continue;
+		v->value = rint(v->value);
+		v->low = fmin(floor(v->low), v->value);
+		v->high = fmax(ceil(v->high), v->value);
+	}
+}
+
+void ow_result_round(struct ow_interval_result *result)
 {
 	for (size_t i = 0; i < ow_field_count; i++) {
-		if (ow_fields[i].wire)
-			memcpy(ow_field_at(&ow_fields[i], result), ow_field_of(&ow_fields[i], message),
-			       ow_fields[i].size);
+		const struct ow_field *field = &ow_fields[i];
+		if (field->type == OW_FIELD_VALUE || field->type == OW_FIELD_QUANTILES)
+			round_values(ow_field_at(field, result), field->size / sizeof(struct ow_value));
 	}
 }

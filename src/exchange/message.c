@@ -45,7 +45,8 @@ static void code_hello(struct ow_coder *c, struct ow_message_hello *m)
 		ow_coder_fail(c, "most version", "is below the least");
 	ow_coder_uint(c, "epoch", 8, &m->epoch, 0, UINT64_MAX);
 	ow_coder_int(c, "time", &m->now_ns, 0, REAL_NS_MAX);
-	ow_code_clock(c, &m->clock);
+	ow_coder_bool(c, "clock", &m->clock.synchronised);
+	ow_coder_int(c, "clock error", &m->clock.error_ns, 0, INT64_MAX);
 	ow_coder_uint(c, "clock identity", 8, &m->clock_identity, 0, UINT64_MAX);
 	ow_coder_text(c, "point", m->point, sizeof m->point, false);
 	ow_coder_text(c, "software", m->software, sizeof m->software, true);
@@ -107,13 +108,10 @@ static void code_ping(struct ow_coder *c, struct ow_message_ping *m)
 	ow_coder_bool(c, "answer", &m->answer);
 }
 
-static void code_header(struct ow_coder *c, struct ow_message *m)
+/* The same in all versions. */
+static void code_version(struct ow_coder *c)
 {
 	uint8_t version = OW_WIRE_VERSION;
-	OW_CODER_ENUM(c, "type", m->type, 1, OW_MESSAGE_TYPES);
-	if (c->failed)
-		return;
-	c->message = names[m->type];
 	ow_coder_u8(c, "version", &version, 0, 255);
 	if (!c->failed && version != OW_WIRE_VERSION) {
 		char wrong[80];
@@ -121,9 +119,26 @@ static void code_header(struct ow_coder *c, struct ow_message *m)
 		         version, OW_WIRE_VERSION);
 		ow_coder_fail(c, "version", wrong);
 	}
-	ow_coder_zeros(c, 2);
-	ow_coder_u32(c, "lane", &m->lane, 0, of_session(m->type) ? 0 : UINT32_MAX);
-	ow_coder_int(c, "interval", &m->interval, 0, of_interval(m->type) ? OW_MESSAGE_INTERVAL_MAX : 0);
+	for (int i = 0; i < 7; i++)
+		ow_coder_zeros(c, 2);
+}
+
+static void code_header(struct ow_coder *c, struct ow_message *m)
+{
+	uint64_t interval = (uint64_t)m->interval;
+	OW_CODER_ENUM(c, "type", m->type, 1, OW_MESSAGE_TYPES);
+	if (c->failed)
+		return;
+	c->message = names[m->type];
+	if (m->type == OW_MESSAGE_HELLO) {
+		if (m->lane || m->interval)
+			ow_coder_fail(c, "lane", "is not 0");
+		code_version(c);
+		return;
+	}
+	ow_coder_varint32(c, "lane", &m->lane, 0, of_session(m->type) ? 0 : UINT32_MAX);
+	ow_coder_varint(c, "interval", &interval, 0, of_interval(m->type) ? OW_MESSAGE_INTERVAL_MAX : 0);
+	m->interval = (int64_t)interval;
 }
 
 static void code_message(struct ow_coder *c, struct ow_message *m)
@@ -158,7 +173,7 @@ static void code_message(struct ow_coder *c, struct ow_message *m)
 		ow_code_times(c, &m->times);
 		break;
 	case OW_MESSAGE_RESULT:
-		ow_code_result(c, &m->result, &m->differences, &m->floor, &m->cut_shift_ns);
+		ow_code_result(c, &m->told);
 		break;
 	case OW_MESSAGE_SURVEY:
 		code_survey(c, &m->survey);

@@ -12,18 +12,16 @@
 
 /*
  * Encoding of the messages between two points. docs/protocol.md has every byte. Everything is little-endian. A frame
- * is: length of what follows (4), type (1), version (1), flags (2, zero), lane (4), interval (8), body. The codec knows
- * neither sockets nor TLS (exchange/session.h does), and its frames begin after the length.
+ * is: length of what follows (4), type (1), lane and interval (numbers of variable length), body. HELLO, which two
+ * points of any version can read, has a version instead. The codec knows neither sockets nor TLS (exchange/session.h
+ * does), and its frames begin after the length.
  *
  * The messages of a lane (a class in one direction of a segment): the receiving point pushes a SYNOPSIS at the end of
  * an interval. The sending point compares, ASKs for another one if needed, and sends NAMES: packets to omit and packets
  * whose times it needs. The receiving point answers with TIMES; the sending point computes and returns RESULT.
  */
 #define OW_WIRE_VERSION   2
-#define OW_WIRE_HEADER    20
 #define OW_WIRE_FRAME_MAX (66u << 20) /* a synopsis of the largest size and its header */
-/* Of a frame without its length. */
-#define OW_MESSAGE_HEADER (OW_WIRE_HEADER - 4)
 
 enum ow_message_type {
 	OW_MESSAGE_HELLO = 1, /* introduces a point: name, epoch, clock, versions */
@@ -166,9 +164,10 @@ struct ow_message_synopsis {
 	int64_t shift_ns, end_shift_ns;      /* of the interval's start and end: record/interval_cuts.h */
 	int64_t oldest;                      /* the oldest interval whose packets this point still has */
 	int64_t settled;                     /* this point has the final results of all intervals before this one */
-	int64_t sent_ns, work_ns;            /* real time of sending, time it took to build */
+	int64_t lag_ns;                      /* real time of sending less the end of the interval, without its shift */
+	int64_t work_ns;                     /* time it took to build */
 	const uint8_t *synopsis;             /* encoded (synopsis/synopsis.h); points into the frame */
-	uint32_t synopsis_size;              /* 0 = none */
+	uint32_t synopsis_size;              /* 0 = none: there are no packets, or the method pushes only counts */
 	struct ow_message_scope_answer scope;
 };
 
@@ -242,6 +241,23 @@ static inline uint32_t ow_times_shared(const struct ow_message_times *times, siz
 	return !times->shared_size || times->shared[i / 8] >> i % 8 & 1;
 }
 
+/* RESULT. Fields that are not in the message have their default: 0, none, or not counted; coverage is 1. */
+struct ow_message_result {
+	/* The fields that have a place in the message; both points know the others. */
+	struct ow_interval_result result;
+	/* Bit n - 1: the field at place n is in the message (result/fields.h); for a flag: it is true. */
+	uint64_t present;
+	/* Fields that are not in the message are as in the provisional result of the interval. */
+	bool changes;
+	/* Number of packets at one point only in this interval: it determines the size of the next fold. */
+	uint64_t differences;
+	/* The fastest packets of the interval, by both clocks as they are (estimate/clock_tracker.h); samples 0 = none.
+	 */
+	struct ow_clock_floor floor;
+	/* By how much the receiver should shift its intervals. */
+	int64_t cut_shift_ns;
+};
+
 struct ow_message_ping {
 	uint64_t token;
 	bool answer; /* answers a PING with this token; otherwise asks for an answer */
@@ -261,20 +277,7 @@ struct ow_message {
 		struct ow_message_ask ask;
 		struct ow_message_names names;
 		struct ow_message_times times;
-		struct {
-			/* RESULT: the fields that have a place in the message; both points know the others. */
-			struct ow_interval_result result;
-			/*
-			 * Number of packets at one point only in this interval: it determines the size of the next
-			 * fold.
-			 */
-			uint64_t differences;
-			/* The fastest packets of the interval, by both clocks as they are (estimate/clock_tracker.h);
-			 * samples 0 = none. */
-			struct ow_clock_floor floor;
-			/* By how much the receiver should shift its intervals. */
-			int64_t cut_shift_ns;
-		};
+		struct ow_message_result told;
 		struct ow_message_ping ping;
 		struct ow_message_survey survey;
 		struct ow_message_sample sample;
@@ -289,6 +292,12 @@ int ow_message_encode(const struct ow_message *message, uint8_t **ret_frame, siz
  */
 int ow_message_decode(const uint8_t *frame, size_t size, struct ow_message *ret_message, struct ow_error *err);
 void ow_message_done(struct ow_message *message);
+
+/* Chooses what RESULT contains: what differs from the defaults or, if before is not NULL, from this provisional one. */
+void ow_message_choose(struct ow_message_result *told, const struct ow_interval_result *before);
+/* The whole result, the opposite. -EPROTO: it breaks the rules of counts. */
+int ow_message_complete(const struct ow_message_result *told, const struct ow_interval_result *before,
+                        struct ow_interval_result *ret_result, struct ow_error *err);
 
 /* The lane of a frame, without decoding it; -EPROTO. */
 int ow_message_peek(const uint8_t *frame, size_t size, enum ow_message_type *ret_type, uint32_t *ret_lane,

@@ -10,5 +10,4 @@ void ow_code_synopsis(struct ow_coder *coder, struct ow_message_synopsis *messag
 void ow_code_ask(struct ow_coder *coder, struct ow_message_ask *message);
 void ow_code_names(struct ow_coder *coder, struct ow_message_names *message);
 void ow_code_times(struct ow_coder *coder, struct ow_message_times *message);
-void ow_code_result(struct ow_coder *coder, struct ow_interval_result *result, uint64_t *differences,
-                    struct ow_clock_floor *floor, int64_t *cut_shift_ns);
+void ow_code_result(struct ow_coder *coder, struct ow_message_result *message);

@@ -13,10 +13,9 @@ void ow_code_scope(struct ow_coder *c, struct ow_message_scope *m)
 	ow_coder_uint(c, "generation", 2, &generation, 0, UINT16_MAX);
 	m->generation = (uint16_t)generation;
 	ow_coder_bool(c, "reset", &m->reset);
-	ow_coder_zeros(c, 1);
-	ow_coder_u32(c, "size of hot destinations", &m->hot_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
-	ow_coder_u32(c, "size of fine pairs", &m->fine_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
-	ow_coder_u32(c, "size of keys", &m->keys_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
+	ow_coder_varint32(c, "size of hot destinations", &m->hot_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
+	ow_coder_varint32(c, "size of fine pairs", &m->fine_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
+	ow_coder_varint32(c, "size of keys", &m->keys_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
 	ow_coder_uint(c, "digest", 8, &m->digest, 0, UINT64_MAX);
 	ow_coder_bytes(c, "hot destinations", &m->hot, m->hot_size);
 	ow_coder_bytes(c, "fine pairs", &m->fine, m->fine_size);
@@ -26,11 +25,11 @@ void ow_code_scope(struct ow_coder *c, struct ow_message_scope *m)
 void ow_code_scope_answer(struct ow_coder *c, struct ow_message_scope_answer *m)
 {
 	ow_coder_uint(c, "digest of keys seen", 8, &m->digest, 0, UINT64_MAX);
-	ow_coder_u32(c, "size of bits", &m->seen_size, 0, OW_SCOPE_UPDATE_MAX / 8);
-	ow_coder_u32(c, "size of late keys", &m->late_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
-	ow_coder_u32(c, "size of wanted pairs", &m->fine_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
-	ow_coder_u32(c, "size of rerouted pairs", &m->rerouted_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
-	ow_coder_u32(c, "TTL changes", &m->changes, 0, m->rerouted_size ? OW_SCOPE_LISTED_MAX : 0);
+	ow_coder_varint32(c, "size of bits", &m->seen_size, 0, OW_SCOPE_UPDATE_MAX / 8);
+	ow_coder_varint32(c, "size of late keys", &m->late_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
+	ow_coder_varint32(c, "size of wanted pairs", &m->fine_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
+	ow_coder_varint32(c, "size of rerouted pairs", &m->rerouted_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
+	ow_coder_varint32(c, "TTL changes", &m->changes, 0, m->rerouted_size ? OW_SCOPE_LISTED_MAX : 0);
 	ow_coder_bytes(c, "bits", &m->seen, m->seen_size);
 	ow_coder_bytes(c, "late keys", &m->late, m->late_size);
 	ow_coder_bytes(c, "wanted pairs", &m->fine, m->fine_size);

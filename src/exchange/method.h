@@ -15,7 +15,7 @@ struct ow_method_ops {
 	bool leaves_out_doubtful;
 
 	/*
-	 * The receiver. The synopsis that it pushes if about this many packets differ; NULL: it pushes only counts.
+	 * The receiver. The synopsis that it pushes if there are packets, and about this many differ; NULL: only counts.
 	 * *banks: 0, or those of the synopsis that was pushed before.
 	 */
 	int (*push)(const struct ow_exchange *x, const struct ow_interval_packets *page, double differences,

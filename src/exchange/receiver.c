@@ -126,7 +126,7 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
 		.end_shift_ns = page->end_shift_ns,
 		.oldest = oldest(x),
 		.settled = receiver_of(x)->next_final,
-		.sent_ns = x->now_ns > 0 ? x->now_ns : 0,
+		.lag_ns = (int64_t)((uint64_t)x->now_ns - (uint64_t)ow_exchange_end_ns(x, slot->interval)),
 		.work_ns = ow_clock_steady_ns() - begin_ns,
 		.synopsis = bytes,
 		.synopsis_size = (uint32_t)size,
@@ -146,7 +146,7 @@ static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_par
 	int64_t begin = ow_clock_steady_ns();
 	struct ow_synopsis *synopsis = NULL;
 	double differences = expected(receiver_of(x), slot->page);
-	if (x->method->push) {
+	if (x->method->push && slot->page->count) {
 		int r = x->method->push(x, slot->page, differences, &reception_of(slot)->banks, &synopsis);
 		if (r < 0)
 			return r;
@@ -330,26 +330,33 @@ static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 	emit(x);
 }
 
-static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message *message,
+static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_result *m, size_t size,
                      struct ow_error *err)
 {
-	const struct ow_interval_result *m = &message->result;
 	struct ow_reception *reception = reception_of(slot);
-	struct ow_interval_result *r = m->final ? &reception->final : &reception->provisional;
-	if (reception->told_final || (reception->told && !m->final))
+	struct ow_interval_result r;
+	bool final = m->result.final;
+	if (reception->told_final || (reception->told && !final))
 		return 0;
+	/* What it changes was not told: as if it were lost, too. */
+	if (m->changes && !(reception->told && final))
+		return 0;
+	ow_exchange_blank(x, slot->interval, &r);
+	int e = ow_message_complete(m, &reception->provisional, &r, err);
+	if (e < 0)
+		return e;
 	/* This point knows best what arrived here. */
-	if (m->received > reception->seen || m->total_received > reception->seen_total)
+	if (r.received > reception->seen || r.total_received > reception->seen_total)
 		return ow_error_set(err, EPROTO, "message RESULT: more packets received than this point saw");
-	ow_exchange_blank(x, slot->interval, r);
-	ow_result_from_message(m, r);
-	if (!m->final && m->status != OW_RESULT_UNKNOWN)
-		learn(receiver_of(x), message->differences);
-	if (x->sinks.floor && message->floor.samples)
-		x->sinks.floor(x->sinks.arg, &message->floor, r);
-	if (!m->final && x->sinks.cut && x->options.shift_max_ns)
-		x->sinks.cut(x->sinks.arg, ow_exchange_cut(x, message->cut_shift_ns));
-	*(m->final ? &reception->told_final : &reception->told) = true;
+	r.cost.bytes += size + 4;
+	if (!final && r.status != OW_RESULT_UNKNOWN)
+		learn(receiver_of(x), m->differences);
+	if (x->sinks.floor && m->floor.samples)
+		x->sinks.floor(x->sinks.arg, &m->floor, &r);
+	if (!final && x->sinks.cut && x->options.shift_max_ns)
+		x->sinks.cut(x->sinks.arg, ow_exchange_cut(x, m->cut_shift_ns));
+	*(final ? &reception->final : &reception->provisional) = r;
+	*(final ? &reception->told_final : &reception->told) = true;
 	slot->since_ns = x->now_ns;
 	drop_page(slot);
 	emit(x);
@@ -377,7 +384,6 @@ static void no_page(struct ow_exchange *x, struct ow_slot *slot, int64_t interva
 
 static int frame(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
 {
-	(void)size;
 	struct ow_slot *slot = ow_slot_find(x, message->interval);
 	bool here = slot && slot->page;
 	int r = 0;
@@ -406,7 +412,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 		r = ow_receiver_scope_announced(receiver_of(x)->scope, message->interval, &message->scope, err);
 		return r < 0 ? r : take_scopes(x, err);
 	case OW_MESSAGE_RESULT:
-		return slot ? on_result(x, slot, message, err) : 0;
+		return slot ? on_result(x, slot, &message->told, size, err) : 0;
 	case OW_MESSAGE_NONE:
 		if (here) {
 			char cause[OW_RESULT_CAUSE];

@@ -66,26 +66,31 @@ static void confirm(struct ow_sender *s, int64_t settled)
 	s->tells = kept;
 }
 
-/* Removes one of the results that may have to be sent again: the oldest, unknown ones first. */
+/* Removes what may have to be sent again of one interval: the oldest, unknown ones first. A final result is no use
+ * without the provisional one that it changes. */
 static void forget_one(struct ow_sender *s)
 {
-	size_t at = 0;
+	size_t at = 0, kept = 0;
 	while (at < s->tells && !s->tell[at].unknown)
 		at++;
-	if (at == s->tells)
-		at = 0;
-	free(s->tell[at].frame);
-	s->tells--;
-	memmove(s->tell + at, s->tell + at + 1, (s->tells - at) * sizeof *s->tell);
+	int64_t interval = s->tell[at < s->tells ? at : 0].interval;
+	for (size_t i = 0; i < s->tells; i++) {
+		if (s->tell[i].interval == interval)
+			free(s->tell[i].frame);
+		else
+			s->tell[kept++] = s->tell[i];
+	}
+	s->tells = kept;
 }
 
-static bool is_told(const struct ow_sender *s, int64_t interval)
+/* The first result of the interval that may have to be sent again, or NULL. */
+static const struct ow_told *told_of(const struct ow_sender *s, int64_t interval)
 {
 	for (size_t i = 0; i < s->tells; i++) {
 		if (s->tell[i].interval == interval)
-			return true;
+			return &s->tell[i];
 	}
-	return false;
+	return NULL;
 }
 
 static size_t tells_max(const struct ow_sender *s)
@@ -94,26 +99,36 @@ static size_t tells_max(const struct ow_sender *s)
 	return 2 * (ahead + s->x.options.horizon + 2);
 }
 
+/* Encodes what is new in a result. Its cost is that before this message, which the other point adds. */
+static int encode_result(struct ow_sender *s, const struct ow_interval_result *result, const struct ow_outcome *outcome,
+                         const struct ow_told *provisional, uint8_t **ret_frame, size_t *ret_size)
+{
+	struct ow_message before;
+	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = s->x.options.lane, .interval = result->interval};
+	ow_result_to_message(result, &m.told.result);
+	if (outcome) {
+		m.told.differences = outcome->differences;
+		m.told.floor = outcome->floor;
+	}
+	m.told.cut_shift_ns = s->cut_shift_ns;
+	int r = provisional ? ow_message_decode(provisional->frame, provisional->size, &before, NULL) : 0;
+	if (r < 0)
+		return r;
+	ow_message_choose(&m.told, provisional ? &before.told.result : NULL);
+	return ow_message_encode(&m, ret_frame, ret_size, NULL);
+}
+
 /* outcome: of the interval whose result is given for the first time; else NULL. */
 static void tell(struct ow_sender *s, struct ow_interval_result *result, const struct ow_outcome *outcome)
 {
-	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = s->x.options.lane, .interval = result->interval};
+	const struct ow_told *provisional = result->final ? told_of(s, result->interval) : NULL;
 	uint8_t *frame;
 	size_t size;
-	ow_result_to_message(result, &m.result);
-	if (outcome) {
-		m.differences = outcome->differences;
-		m.floor = outcome->floor;
-	}
-	m.cut_shift_ns = s->cut_shift_ns;
-	if (ow_message_encode(&m, &frame, &size, NULL) < 0)
+	if (provisional)
+		result->cost.bytes += provisional->size + 4;
+	if (encode_result(s, result, outcome, provisional, &frame, &size) < 0)
 		return;
-	free(frame);
-	/* Its own bytes, and those of the provisional result before it. */
-	result->cost.bytes += (size + 4) * (result->final ? 2 : 1);
-	m.result.cost.bytes = result->cost.bytes;
-	if (ow_message_encode(&m, &frame, &size, NULL) < 0)
-		return;
+	result->cost.bytes += size + 4;
 	s->x.sinks.send(s->x.sinks.arg, frame, size);
 	if (s->tells == tells_max(s))
 		forget_one(s);
@@ -127,6 +142,7 @@ static void on_result(void *arg, const struct ow_interval_result *settled)
 	const struct ow_outcome *outcome = NULL;
 	if (s->settling && s->settling->slot.interval == result.interval)
 		outcome = &s->settling->outcome;
+	ow_result_round(&result);
 	tell(s, &result, outcome);
 	s->x.sinks.result(s->x.sinks.arg, &result);
 }
@@ -375,6 +391,12 @@ static size_t memory_of(const struct ow_message_synopsis *m)
 	return m->synopsis_size + (size_t)a->seen_size + a->changes + 3 * lists;
 }
 
+/* When it was sent, by the clock of the other point. */
+static int64_t sent_at(const struct ow_exchange *x, int64_t interval, const struct ow_message_synopsis *m)
+{
+	return (int64_t)((uint64_t)ow_exchange_end_ns(x, interval) + (uint64_t)m->lag_ns);
+}
+
 /* The pushed synopsis, or the same for fewer packets. */
 static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *m, struct ow_error *err)
 {
@@ -391,12 +413,12 @@ static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *
 	c->theirs.synopsis = NULL;
 	c->theirs.scope = (struct ow_message_scope_answer){0};
 	c->pushed = true;
-	int64_t now_ns = c->x->now_ns;
+	int64_t now_ns = c->x->now_ns, sent_ns = sent_at(c->x, c->slot.interval, m);
 	if (c->stage == OW_STAGE_AGAIN)
 		c->cost.transmit_ns += ow_clock_steady_ns() - c->requested_ns;
 	else
 		c->cost.transmit_ns = (int64_t)((uint64_t)c->cost.transmit_ns + (uint64_t)m->work_ns +
-		                                (uint64_t)(now_ns > m->sent_ns ? now_ns - m->sent_ns : 0));
+		                                (uint64_t)(now_ns > sent_ns ? now_ns - sent_ns : 0));
 	c->stage = OW_STAGE_OPEN;
 	return 0;
 }
@@ -416,7 +438,7 @@ static struct ow_comparison *comparison_for(struct ow_exchange *x, int64_t inter
 	struct ow_sender *s = sender_of(x);
 	struct ow_slot *slot = ow_slot_find(x, interval);
 	/* Its result was sent, or was given up during an outage. */
-	if (!slot && interval < s->next_settled && !is_told(s, interval))
+	if (!slot && interval < s->next_settled && !told_of(s, interval))
 		ow_exchange_say_none(x, interval, "not compared, too long ago");
 	if (slot || interval < s->next_settled)
 		return comparison_of(slot);
@@ -457,17 +479,19 @@ static int take_synopsis(struct ow_exchange *x, struct ow_comparison *c, const s
 	/* Answers must be about the same packets as the counts before. */
 	if (answer && (m->packets != c->theirs.packets || m->sample_shift != c->theirs.sample_shift))
 		return ow_error_set(err, EPROTO, "message SYNOPSIS: other packets than before");
-	int64_t waited = ow_clock_steady_ns() - c->requested_ns;
+	struct ow_result_cost before = c->cost;
+	/* The bytes of this message belong to the result that it makes possible. */
+	c->cost.bytes += size + 4;
+	c->cost.transmit_ns += answer ? ow_clock_steady_ns() - c->requested_ns : 0;
 	int r = answer ? x->method->take_synopsis(c, m, err) : take_push(c, m, err);
 	if (r == -EPROTO) {
+		c->cost = before;
 		if (!c->slot.page && !c->pushed)
 			ow_slot_remove(x, &c->slot);
 		return r;
 	}
 	if (r < 0)
 		ow_comparison_unknown(c, strerror(-r));
-	c->cost.bytes += size + 4;
-	c->cost.transmit_ns += answer ? waited : 0;
 	return 0;
 }
 
@@ -476,7 +500,7 @@ static int on_synopsis(struct ow_exchange *x, const struct ow_message *message, 
 	const struct ow_message_synopsis *m = &message->synopsis;
 	struct ow_comparison *c = comparison_for(x, message->interval);
 	bool wanted = c && wants(c, m->part);
-	x->ahead_ns = (int64_t)((uint64_t)m->sent_ns - (uint64_t)x->now_ns);
+	x->ahead_ns = (int64_t)((uint64_t)sent_at(x, message->interval, m) - (uint64_t)x->now_ns);
 	if (wanted && !has_room(x, memory_of(m))) {
 		ow_exchange_say_none(x, message->interval, "no memory for so many synopses");
 		if (c->slot.page)

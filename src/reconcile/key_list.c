@@ -2,12 +2,32 @@
 /* Lists of keys as Golomb-Rice codes of their distances: names.h has the layout. */
 #include "reconcile/key_list.h"
 
-#include "base/bytes.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PARAMS_BYTES 8
+#define COUNT_BYTES_MAX 4
+
+static size_t count_bytes(size_t count)
+{
+	size_t bytes = 1;
+	for (; count > 0x7f; count >>= 7)
+		bytes++;
+	return bytes;
+}
+
+/* Returns the bytes of a number of keys, or 0: there are fewer, or too many. */
+static size_t read_count(const uint8_t *bytes, size_t size, size_t *ret_count)
+{
+	size_t at = 0, count = 0;
+	do {
+		if (at == size || at == COUNT_BYTES_MAX)
+			return 0;
+		count |= (size_t)(bytes[at] & 0x7f) << 7 * at;
+	} while (bytes[at++] & 0x80);
+	*ret_count = count;
+	return at == count_bytes(count) && count <= OW_KEY_LIST_MAX ? at : 0;
+}
 
 /* The distances of uniform keys are exponential; with these low bits the size is within 4 % of the smallest. */
 static unsigned low_bits(unsigned key_bits, size_t count)
@@ -28,7 +48,7 @@ size_t ow_key_list_size(unsigned key_bits, const uint64_t *keys, size_t count)
 		bits += ((keys[i] - before) >> low) + 1 + low;
 		before = keys[i];
 	}
-	return PARAMS_BYTES + (bits + 7) / 8;
+	return count_bytes(count) + (bits + 7) / 8;
 }
 
 void ow_key_list_encode(unsigned key_bits, const uint64_t *keys, size_t count, uint8_t *bytes)
@@ -36,9 +56,10 @@ void ow_key_list_encode(unsigned key_bits, const uint64_t *keys, size_t count, u
 	unsigned low = low_bits(key_bits, count);
 	uint64_t before = 0, at = 0;
 	memset(bytes, 0, ow_key_list_size(key_bits, keys, count));
-	ow_store_le32(bytes, (uint32_t)count);
-	bytes[4] = (uint8_t)low;
-	bytes += PARAMS_BYTES;
+	for (size_t rest = count, more = 1; more; rest >>= 7) {
+		more = rest > 0x7f;
+		*bytes++ = (uint8_t)((rest & 0x7f) | (more ? 0x80 : 0));
+	}
 	for (size_t i = 0; i < count; i++) {
 		uint64_t distance = keys[i] - before;
 		for (uint64_t ones = distance >> low; ones; ones--, at++)
@@ -76,24 +97,20 @@ static uint64_t read_keys(unsigned key_bits, const uint8_t *bytes, uint64_t bits
 int ow_key_list_decode(unsigned key_bits, const uint8_t *bytes, size_t size, uint64_t **ret_keys, size_t *ret_count,
                        struct ow_error *err)
 {
-	if (size < PARAMS_BYTES)
-		return ow_error_set(err, EINVAL, "names: %zu bytes are less than their header", size);
-	uint32_t count = ow_load_le32(bytes);
-	uint64_t bits = (uint64_t)(size - PARAMS_BYTES) * 8, *keys = NULL, at = 0;
-	if (bytes[4] != low_bits(key_bits, count) || bytes[5] || bytes[6] || bytes[7])
-		return ow_error_set(err, EINVAL, "names: %u low bits for %u keys", bytes[4], count);
-	if (count > OW_KEY_LIST_MAX || count > bits)
-		return ow_error_set(err, EINVAL, "names: %u keys in %zu bytes", count, size);
+	size_t count = 0, header = read_count(bytes, size, &count);
+	uint64_t bits = (uint64_t)(size - header) * 8, *keys = NULL, at = 0;
+	if (!header || count > bits)
+		return ow_error_set(err, EINVAL, "names: %zu keys in %zu bytes", count, size);
 	if (count) {
 		keys = malloc(count * sizeof *keys);
 		if (!keys)
 			return ow_error_set(err, ENOMEM, "names: %s", strerror(ENOMEM));
-		at = read_keys(key_bits, bytes + PARAMS_BYTES, bits, bytes[4], keys, count);
+		at = read_keys(key_bits, bytes + header, bits, low_bits(key_bits, count), keys, count);
 	}
 	/* Less than a byte is left, and it is 0. */
-	if ((count && !at) || bits - at >= 8 || (at % 8 && bytes[PARAMS_BYTES + at / 8] >> at % 8)) {
+	if ((count && !at) || bits - at >= 8 || (at % 8 && bytes[header + at / 8] >> at % 8)) {
 		free(keys);
-		return ow_error_set(err, EINVAL, "names: %u keys do not fill %zu bytes", count, size);
+		return ow_error_set(err, EINVAL, "names: %zu keys do not fill %zu bytes", count, size);
 	}
 	*ret_keys = keys;
 	*ret_count = count;

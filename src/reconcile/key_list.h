@@ -10,9 +10,9 @@
  * are near each other, so their distances are written, each as a Golomb-Rice code: 5 bytes a key at 1000 keys, 4.2 at
  * 1e5.
  *
- * Little-endian:   0  number of keys (4), low bits of a distance (1), reserved (3, zero)
- *                  8  for each key: distance from the one before >> low as ones, a zero, the low bits; the lowest bit
- *                     of a byte first, filled with zeros
+ *     number of keys: 7 bits a byte, the lowest first, the top bit set on all but the last
+ *     for each key: distance from the one before >> low as ones, a zero, the low bits; the lowest bit of a byte first,
+ *     filled with zeros. low = the bits of a key less the bits of the number of keys (of 1, 2, 3, 4: 1, 2, 2, 3), or 0
  */
 #define OW_KEY_LIST_MAX    (1u << 21)
 #define OW_KEY_LIST_PACKET 48 /* bits of a key of a packet */

@@ -34,7 +34,7 @@ static void describe(struct ow_coder *c, struct message *m)
 	ow_coder_double(c, "real", &m->real);
 	ow_coder_text(c, "text", m->text, sizeof m->text, false);
 	ow_coder_bytes(c, "bytes", &m->bytes, BYTES);
-	ow_coder_time(c, "time", &m->time_ns);
+	ow_coder_signed(c, "time", &m->time_ns, INT64_MIN, INT64_MAX);
 }
 
 static const struct message sample = {9,         0xdeadbeef,   UINT64_C(1) << 40,     -7, INT64_MIN, true,
@@ -170,17 +170,17 @@ static void test_times(void **state)
 		uint8_t bytes[10];
 		int64_t value = times[i].time_ns, back = 1;
 		struct ow_coder c = {.does = OW_CODER_WRITES, .to = bytes, .size = sizeof bytes};
-		ow_coder_time(&c, "time", &value);
+		ow_coder_signed(&c, "time", &value, INT64_MIN, INT64_MAX);
 		assert_int_equal(c.failed, 0);
 		assert_int_equal(c.at, times[i].bytes);
 		c = (struct ow_coder){.does = OW_CODER_READS, .from = bytes, .size = c.at};
-		ow_coder_time(&c, "time", &back);
+		ow_coder_signed(&c, "time", &back, INT64_MIN, INT64_MAX);
 		assert_int_equal(c.failed, 0);
 		assert_true(back == value);
 	}
 	int64_t back = 1;
 	struct ow_coder c = {.does = OW_CODER_READS, .from = (const uint8_t *)"\x80\x00", .size = 2, .message = "m"};
-	ow_coder_time(&c, "time", &back);
+	ow_coder_signed(&c, "time", &back, INT64_MIN, INT64_MAX);
 	assert_int_equal(c.failed, -EPROTO);
 	assert_true(back == 1);
 }

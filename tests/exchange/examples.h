@@ -53,15 +53,16 @@ static inline struct ow_interval_result example_result(void)
 }
 
 /* Coded lists of 40-bit keys: 1; and 2, 2^39 + 5. */
-static const uint8_t example_key[] = {1, 0, 0, 0, 39, 0, 0, 0, 2, 0, 0, 0, 0};
-static const uint8_t example_keys[] = {2, 0, 0, 0, 38, 0, 0, 0, 4, 0, 0, 0, 0x80, 0x0d, 0, 0, 0, 0};
+static const uint8_t example_key[] = {1, 2, 0, 0, 0, 0};
+static const uint8_t example_keys[] = {2, 4, 0, 0, 0, 0x80, 0x0d, 0, 0, 0, 0};
 static const uint8_t example_bits[] = {2};
 static const uint8_t example_changes[] = {0xfe};
 
-#define EXAMPLES 18
+#define EXAMPLES 19
 static inline struct ow_message example(unsigned number)
 {
 	struct ow_message m = {.lane = 7, .interval = 3};
+	struct ow_interval_result before;
 	switch (number) {
 	case 0:
 		m = (struct ow_message){.type = OW_MESSAGE_HELLO};
@@ -119,7 +120,7 @@ static inline struct ow_message example(unsigned number)
 			.unreadable = 2,
 			.oldest = 2,
 			.settled = 1,
-			.sent_ns = 1700000006000000000,
+			.lag_ns = 300000,
 			.work_ns = 90000,
 			.synopsis = (const uint8_t *)"OWS",
 			.synopsis_size = 3,
@@ -177,9 +178,10 @@ static inline struct ow_message example(unsigned number)
 		break;
 	case 9:
 		m.type = OW_MESSAGE_RESULT;
-		m.result = example_result();
-		m.differences = 3;
-		m.floor = (struct ow_clock_floor){1700000003000000000, 2500, 125, 9, 1};
+		m.told.result = example_result();
+		m.told.differences = 3;
+		m.told.floor = (struct ow_clock_floor){1700000003000000000, 2500, 125, 9, 1};
+		ow_message_choose(&m.told, NULL);
 		break;
 	case 10:
 		m.type = OW_MESSAGE_NONE;
@@ -217,6 +219,16 @@ static inline struct ow_message example(unsigned number)
 			.sample_check = ow_low_bits_check((const int64_t[]){100, 200}, 2),
 			.order_check = ow_arrivals_check((const struct ow_arrival[]){{100, 0, 0}, {200, 1, 1}}, 2),
 		};
+		break;
+	case 18:
+		m.type = OW_MESSAGE_RESULT;
+		before = example_result();
+		m.told.result = before;
+		before.final = false;
+		before.pending = 1;
+		before.lost = before.cost.bytes = 0;
+		before.loss_ratio = ow_value_exact(0);
+		ow_message_choose(&m.told, &before);
 		break;
 	case 16:
 		m = (struct ow_message){.type = OW_MESSAGE_SURVEY, .lane = 7};

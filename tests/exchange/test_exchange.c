@@ -672,7 +672,8 @@ static void lie_about_synopsis(struct duet *d, int to, const struct ow_message *
 	bad.synopsis.synopsis_size--;
 	lie(d, to, &bad, now_ns);
 	bad = *m;
-	bad.synopsis.synopsis_size = 0;
+	bad.synopsis.synopsis_size = m->synopsis.packets ? 0 : 1;
+	bad.synopsis.synopsis = (const uint8_t *)"";
 	lie(d, to, &bad, now_ns);
 	if (m->synopsis.part == OW_MESSAGE_SECOND) {
 		bad = *m;

@@ -65,14 +65,16 @@ static void bad_lists(void **state)
 		uint8_t bytes[16];
 		size_t size;
 	} bad[] = {
-		{"no header", {0}, 7},
-		{"other low bits", {1, 0, 0, 0, 46, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 14},
-		{"reserved", {0, 0, 0, 0, 0, 1, 0, 0}, 8},
-		{"too many keys", {255, 255, 255, 255, 16, 0, 0, 0, 0}, 9},
-		{"byte too many", {0, 0, 0, 0, 0, 0, 0, 0, 0}, 9},
-		{"bits at the end", {2, 0, 0, 0, 46, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 16},
-		{"ones without end", {1, 0, 0, 0, 47, 0, 0, 0, 255, 255, 255, 255, 255, 255}, 14},
-		{"key of 49 bits", {1, 0, 0, 0, 47, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0}, 15},
+		{"nothing", {0}, 0},
+		{"no end of the number", {0x80}, 1},
+		{"a number that is too long", {0x81, 0, 0, 0, 0, 0, 0, 0}, 8},
+		{"too many keys", {0x81, 0x80, 0x80, 1, 0}, 5},
+		{"a number of five bytes", {0x80, 0x80, 0x80, 0x80, 1}, 5},
+		{"more keys than bits", {9, 0}, 2},
+		{"byte too many", {0, 0}, 2},
+		{"bits at the end", {2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xc0}, 13},
+		{"ones without end", {1, 255, 255, 255, 255, 255, 255}, 7},
+		{"key of 49 bits", {1, 3, 0, 0, 0, 0, 0, 0}, 8},
 	};
 	uint64_t *keys = NULL;
 	size_t count = 0;
