@@ -24,6 +24,8 @@
 	X(DELAYS_ELSEWHERE, "single delays of some intervals are not known at this point")                             \
 	X(NO_KNOWN_FATE, "the fate of no packet is known")                                                             \
 	X(INTERVAL_UNKNOWN, "the interval is unknown")                                                                 \
+	X(OTHER_PEERS, "what did not arrive here may have gone to another peer: loss is that of all together")         \
+	X(EACH_PEER, "each peer has delays of its own")                                                                \
 	X(PEER_TIMES_IMPOSSIBLE, "the other point's times are impossible")                                             \
 	X(MOMENTS_CONTRADICT, "the second moment is less than the square of the mean")                                 \
 	X(FOLD_TOO_SMALL, "the points differ by more than the fold holds, and it has no counters")                     \

@@ -21,6 +21,8 @@
 	X(PEER_WITHOUT_PACKETS, peer_without_packets, "the other point has no packets of this interval")             \
 	X(PEER_SAMPLE_CHANGED, peer_sample_changed, "the other point has changed its sample")                        \
 	X(PEER_RESTARTED, peer_restarted, "%s was restarted")                                                        \
+	X(ANOTHER_SAMPLE, another_sample, "has another sample than the other peers")                                 \
+	X(ANOTHER_IDENTITY, another_identity, "its packets have another identity than those of the other peers")     \
 	X(PEER_UNTRUSTED_BECAUSE, peer_untrusted_because, "%s is not trusted any more: %.70s")                       \
 	X(PEER_UNTRUSTED, peer_untrusted, "%s is not trusted any more")                                              \
 	X(PEER_LEFT_BECAUSE, peer_left_because, "%s has left: %.80s")                                                \

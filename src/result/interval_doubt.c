@@ -57,6 +57,7 @@ bool ow_interval_results_is_unplaced(const struct ow_interval_results *settle, c
 static enum ow_doubt doubt_of(const struct ow_interval_results_open *open, const struct ow_interval_results_open *own)
 {
 	return open->unknown                                          ? OW_DOUBT_UNKNOWN
+	       : open->incomplete                                     ? OW_DOUBT_INCOMPLETE
 	       : open->result.ring_drops_to                           ? OW_DOUBT_DROPS
 	       : open->result.sample_shift > own->result.sample_shift ? OW_DOUBT_SAMPLED
 	                                                              : OW_DOUBT_NONE;

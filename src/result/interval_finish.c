@@ -127,6 +127,7 @@ void ow_interval_results_explain_in_turn(const struct ow_interval_results_open *
 void ow_interval_results_explain_undecided(const struct ow_interval_results *settle, struct ow_interval_result *result)
 {
 	static const char *const why[] = {[OW_DOUBT_UNKNOWN] = "is unknown",
+	                                  [OW_DOUBT_INCOMPLETE] = "is not known of all peers",
 	                                  [OW_DOUBT_DROPS] = "missed frames at the receiving point",
 	                                  [OW_DOUBT_SAMPLED] = "has a smaller sample"};
 	char text[OW_RESULT_CAUSE];
@@ -264,5 +265,7 @@ void ow_interval_results_make_result(struct ow_interval_results *settle, const s
 			fill_buckets(open, r);
 	}
 	fill_loss(r);
+	if (settle->one_of_several)
+		r->loss_ratio = ow_value_none(OW_REASON_OTHER_PEERS);
 	check(r);
 }

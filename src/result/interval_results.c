@@ -115,6 +115,13 @@ int ow_interval_results_share(struct ow_interval_results *settle, int64_t length
 	return r;
 }
 
+void ow_interval_results_one_of_several(struct ow_interval_results *settle)
+{
+	settle->one_of_several = true;
+	ow_late_packets_listen(settle->carry, &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided,
+	                                                                      ow_interval_results_on_judge, settle});
+}
+
 void ow_interval_results_free(struct ow_interval_results *settle)
 {
 	if (!settle)
@@ -205,6 +212,7 @@ static void close_oldest(struct ow_interval_results *settle, const struct ow_lat
 	settle->coarser -= open->coarser;
 	settle->before_shift = open->result.sample_shift;
 	settle->before = open->unknown                        ? OW_DOUBT_UNKNOWN
+	                 : open->incomplete                   ? OW_DOUBT_INCOMPLETE
 	                 : ow_interval_results_is_blind(open) ? OW_DOUBT_DROPS
 	                                                      : OW_DOUBT_NONE;
 	free(open->estimate);
@@ -262,6 +270,7 @@ static int occupy(struct ow_interval_results_open *open, const struct ow_interva
 	*open = (struct ow_interval_results_open){
 		.result = in->result,
 		.quiet = in->quiet,
+		.incomplete = in->incomplete,
 		.full = full,
 		.sample = sample,
 		.samples = full ? 0 : in->delays,

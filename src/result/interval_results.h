@@ -72,6 +72,11 @@ struct ow_interval_results_input {
 	size_t flows;
 	const uint8_t *in_scope; /* a flag for each flow: its packets were compared; NULL = all were */
 	/*
+	 * Of several receivers not all told what they got in this interval: packets that may have arrived in it stay
+	 * undecided. The result has the cause.
+	 */
+	bool incomplete;
+	/*
 	 * The interval is before or after the run: its packets are compared with those of the run, but it has no result
 	 * and is not in the total.
 	 */
@@ -92,6 +97,11 @@ int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, 
  */
 typedef void (*ow_flow_event_sink)(void *arg, const struct ow_flow_event *event);
 int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns, ow_flow_event_sink sink);
+/*
+ * To be called before the first interval: the receiver is one of several to which the packets go. What it did not get
+ * may have gone to another one, so it is unshared, and there is no loss ratio (result/group_results.h has the loss).
+ */
+void ow_interval_results_one_of_several(struct ow_interval_results *settle);
 /* Delays of the last interval, by both clocks: a sample of packets that arrived in time or late. Returns their number. */
 #define OW_INTERVAL_RESULTS_DELAYS 512
 size_t ow_interval_results_delays(const struct ow_interval_results *settle,

@@ -15,6 +15,7 @@
 enum ow_doubt {
 	OW_DOUBT_NONE,
 	OW_DOUBT_UNKNOWN,
+	OW_DOUBT_INCOMPLETE,
 	OW_DOUBT_DROPS,
 	OW_DOUBT_SAMPLED,
 	OW_DOUBT_BEGUN,
@@ -27,6 +28,7 @@ struct ow_interval_results_open {
 	struct ow_interval_result result;
 	struct ow_interval_result *estimate; /* used instead of it; or NULL */
 	bool quiet, unknown;
+	bool incomplete; /* not all of several receivers told what they got */
 	bool full;       /* all delays are in the histogram; otherwise only the late ones, and */
 	int64_t *sample; /* a sample of the others */
 	size_t samples;
@@ -57,6 +59,7 @@ struct ow_interval_results {
 	void *arg;
 	struct ow_late_packets *carry;
 	struct ow_scope_verdict *scope; /* NULL: everything must pass */
+	bool one_of_several;            /* what the receiver did not get may have gone to another one */
 	ow_flow_event_sink event_sink;
 	struct ow_flow_event_limit event_limit;
 	struct ow_flow_event event; /* names; start_ns and scope.interval are those of the newest interval */
@@ -99,7 +102,7 @@ static inline struct ow_interval_results_open *ow_interval_results_open_of(const
 
 static inline bool ow_interval_results_is_blind(const struct ow_interval_results_open *open)
 {
-	return open->unknown || open->result.ring_drops_to;
+	return open->unknown || open->incomplete || open->result.ring_drops_to;
 }
 
 /* -- interval_doubt.c */

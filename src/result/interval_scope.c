@@ -98,10 +98,9 @@ static int judge(struct ow_interval_results *settle, struct ow_interval_results_
 	return r;
 }
 
-int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates)
+static int judge_by_scope(struct ow_interval_results *settle, struct ow_interval_results_open *open,
+                          const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates)
 {
-	struct ow_interval_results *settle = arg;
-	struct ow_interval_results_open *open = ow_interval_results_open_of(settle, settle->first);
 	ow_interval_results_note_flows(settle);
 	struct ow_scope_packet *known = malloc((count + 1) * sizeof *known);
 	size_t *from = malloc((count + 1) * sizeof *from);
@@ -110,6 +109,18 @@ int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packet
 	free(from);
 	if (r < 0)
 		settle->doubt = OW_DOUBT_MEMORY;
+	return r;
+}
+
+int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates)
+{
+	struct ow_interval_results *settle = arg;
+	struct ow_interval_results_open *open = ow_interval_results_open_of(settle, settle->first);
+	int r = settle->scope ? judge_by_scope(settle, open, packets, count, ret_fates) : 0;
+	if (r == 0 && settle->one_of_several) {
+		memset(ret_fates, OW_SCOPE_UNSHARED, count);
+		open->whole = 0;
+	}
 	return r;
 }
 
@@ -125,6 +136,9 @@ void ow_interval_results_explain_unshared(struct ow_interval_results *settle, st
 	}
 	bool long_ago = settle->shared_ns == INT64_MIN || r->start_ns - settle->shared_ns >= UNSHARED_NS;
 	if (r->sent || !long_ago || settle->unshared < UNSHARED_MIN)
+		return;
+	/* Everything may go to the others now. */
+	if (settle->one_of_several && !r->unshared_received)
 		return;
 	r->status = OW_RESULT_UNKNOWN;
 	if (r->unshared_received)

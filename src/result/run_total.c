@@ -27,6 +27,7 @@ struct ow_run_total {
 	double covered;       /* packets whose fate is known, */
 	double sent;          /* and those sent, including missed ones */
 	uint64_t blind;       /* unknown intervals whose packets were not even counted */
+	bool one_of_several;  /* lost packets are known of all peers together only */
 	struct ow_delays *known[SHIFTS];
 	struct ow_pool *estimated;
 	struct ow_pool *scratch;
@@ -105,6 +106,7 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 		memcpy(sum->clock_method, final->clock_method, sizeof sum->clock_method);
 	ow_fields_add(sum, final, ~(OW_SUM_BIT(OW_SUM_FIRST) | OW_SUM_BIT(OW_SUM_WORSE)));
 	total->synopses++;
+	total->one_of_several |= final->loss_ratio.reason == OW_REASON_OTHER_PEERS;
 	double weight = exp2(final->sample_shift);
 	total->lost += weight * (double) final->lost;
 	total->decided += weight * (double)(final->sent - final->pending);
@@ -162,8 +164,8 @@ static void fill_loss(const struct ow_run_total *total, struct ow_interval_resul
 {
 	double all = ow_result_packets_sent(result);
 	result->coverage = coverage_of(total);
-	result->loss_ratio = ow_value_none(OW_REASON_NO_KNOWN_FATE);
-	if (!(total->decided > 0))
+	result->loss_ratio = ow_value_none(total->one_of_several ? OW_REASON_OTHER_PEERS : OW_REASON_NO_KNOWN_FATE);
+	if (!(total->decided > 0) || total->one_of_several)
 		return;
 	double ratio = total->lost / total->decided;
 	result->loss_ratio = ow_value_exact(ratio);
