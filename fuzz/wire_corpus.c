@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 	}
 	save_message(argv[1], &m);
 	m = (struct ow_message){.type = OW_MESSAGE_OPENED, .lane = 1};
-	m.opened = (struct ow_message_opened){1, 2};
+	m.opened = (struct ow_message_opened){1, 2, 3, 4};
 	save_message(argv[1], &m);
 	static const enum ow_message_type texts[] = {OW_MESSAGE_REFUSED, OW_MESSAGE_NONE, OW_MESSAGE_BYE};
 	for (int i = 0; i < 3; i++) {

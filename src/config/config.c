@@ -4,6 +4,7 @@
  * fit each other and this host.
  */
 #include "config/config.h"
+#include "result/group_results.h"
 
 #include "base/time.h"
 #include "capture/iface/iface.h"
@@ -131,6 +132,50 @@ struct segment_target {
 	struct ow_yaml *watched;
 };
 
+static const struct ow_key point_key = {"peers", OW_KEY_POINT, 0, NULL, NULL};
+static const struct ow_key address_key = {"connect", OW_KEY_PEER, 0, NULL, NULL};
+
+_Static_assert(OW_GROUP_MEMBERS_MAX == 16, "as an error says");
+
+/* Names of several peers. */
+static int read_peers(struct ow_key_reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_config_segment *s = field;
+	if (node->kind != OW_YAML_SEQUENCE || node->count < 2 || node->count > OW_GROUP_MEMBERS_MAX)
+		return ow_key_fail(r, node, "must be a list of 2 to 16 names");
+	for (struct ow_yaml *entry = node->first; entry; entry = entry->next) {
+		const char *name;
+		int code = ow_key_read_value(r, &point_key, entry, &name);
+		if (code < 0)
+			return code;
+		for (const struct ow_yaml *k = node->first; k != entry; k = k->next) {
+			if (strcmp(k->text, name) == 0)
+				return ow_error_set(r->err, EINVAL, "%s:%u: peers%s: '%.60s' is in the list twice",
+				                    r->path, entry->line, r->where, name);
+		}
+		size_t used = strlen(s->group);
+		int n = snprintf(s->group + used, sizeof s->group - used, "%s%s", used ? "+" : "", name);
+		if (n >= (int)(sizeof s->group - used))
+			return ow_key_fail(r, node, "the names are together longer than 63 characters");
+	}
+	s->peers = node;
+	return 0;
+}
+
+/* The address of the peer, or of each of several. */
+static int read_connect(struct ow_key_reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_config_segment *s = field;
+	if (node->kind != OW_YAML_MAPPING)
+		return ow_key_read_value(r, &address_key, node, &s->connect);
+	int code = 0;
+	for (struct ow_yaml *entry = node->first; code == 0 && entry; entry = entry->next)
+		code = ow_key_read_value(r, &address_key, entry, &s->connect);
+	s->connect = NULL;
+	s->connects = node;
+	return code;
+}
+
 static const struct ow_choice facings[] = {{"peer", OW_FACING_PEER}, {"away", OW_FACING_AWAY}, {0}};
 static const struct ow_choice methods[] = {{"fold", OW_METHOD_FOLD}, {"rda", OW_METHOD_RDA}, {0}};
 const struct ow_choice ow_config_scopes[] = {{"shared", OW_SCOPE_OF_SHARED}, {"all", OW_SCOPE_OF_ALL}, {0}};
@@ -144,8 +189,14 @@ const struct ow_key ow_segment_keys[] = {
 	{"name", OW_KEY_NAME, SEGMENT(name), NULL,
          "The name of the segment, and the name of the point at its other end."},
 	{"peer", OW_KEY_POINT, SEGMENT(peer), NULL, NULL},
-	{"connect", OW_KEY_PEER, SEGMENT(connect), NULL,
-         "The address `host:port` at which the peer listens. Without it, the peer connects to this point."},
+	{"peers", OW_KEY_OTHER, offsetof(struct segment_target, segment), NULL,
+         "Instead of `peer`: the names of several points among which the packets to the other end are divided, by "
+         "flow or by packet ([point.md](point.md#several-peers)).",
+         .read = read_peers},
+	{"connect", OW_KEY_OTHER, offsetof(struct segment_target, segment), NULL,
+         "The address `host:port` at which the peer listens. Without it, the peer connects to this point. With "
+         "`peers`, the addresses of those that this point connects to: `{b1: host:port, b2: host:port}`.",
+         .read = read_connect},
 	{"interfaces", OW_KEY_OTHER, offsetof(struct segment_target, watched), "all",
          "The names of the interfaces whose packets belong to the segment.", .read = read_watched},
 	{"facing", OW_KEY_CHOICE, SEGMENT(facing), "peer",
@@ -228,10 +279,10 @@ static int watch(struct ow_key_reader *r, const struct ow_yaml *watched, uint32_
 	return 0;
 }
 
-/* The connecting point states every value. */
+/* The connecting point states every value, and so does one with several peers, because all must agree. */
 static int complete(struct ow_key_reader *r, struct ow_config_segment *s)
 {
-	if (!s->connect)
+	if (!s->connect && !s->peers)
 		return 0;
 	if (!(s->stated & OW_STATED_CLASSES)) {
 		s->classes = calloc(1, sizeof *s->classes);
@@ -246,11 +297,33 @@ static int complete(struct ow_key_reader *r, struct ow_config_segment *s)
 	return 0;
 }
 
+static int check_peers(struct ow_key_reader *r, const struct ow_yaml *entry, const struct ow_config_segment *s)
+{
+	const struct ow_yaml *connect = ow_yaml_entry(entry, "connect");
+	if (s->peers && s->peer)
+		return ow_key_fail(r, s->peers, "there is a 'peer' as well");
+	if (s->peers && s->connect)
+		return ow_key_fail(r, connect, "must have the names of peers with their addresses");
+	if (s->connects && !s->peers)
+		return ow_key_fail(r, connect, "must be a single value, unless there are several 'peers'");
+	for (const struct ow_yaml *to = s->connects ? s->connects->first : NULL; to; to = to->next) {
+		const struct ow_yaml *name = s->peers->first;
+		while (name && strcmp(name->text, to->key) != 0)
+			name = name->next;
+		if (!name)
+			return ow_error_set(r->err, EINVAL, "%s:%u: connect%s: '%.60s' is not one of the peers",
+			                    r->path, to->line, r->where, to->key);
+	}
+	return 0;
+}
+
 static int read_segment(struct ow_key_reader *r, struct ow_yaml *entry, void *field)
 {
 	struct segment_target t = {.segment = {.line = entry->line}};
 	ow_keys_enter(r, "segment", entry, "name");
 	int code = ow_keys_read(r, entry, ow_segment_keys, &t, &t.segment.stated);
+	if (code == 0)
+		code = check_peers(r, entry, &t.segment);
 	if (code == 0)
 		code = watch(r, t.watched, &t.segment.interfaces);
 	if (code == 0 && ow_yaml_entry(entry, "facing") && t.segment.to_peer)
@@ -259,6 +332,63 @@ static int read_segment(struct ow_key_reader *r, struct ow_yaml *entry, void *fi
 		code = complete(r, &t.segment);
 	*(struct ow_config_segment *)field = t.segment;
 	return code;
+}
+
+/* The segment with the nth of its peers. Each has classes of its own. */
+static int copy_segment(const struct ow_config_segment *s, const struct ow_yaml *peer, struct ow_config_segment *copy)
+{
+	const struct ow_yaml *address = s->connects ? ow_yaml_entry(s->connects, peer->text) : NULL;
+	*copy = *s;
+	copy->peer = peer->text;
+	copy->connect = address ? address->text : NULL;
+	copy->leads = peer == s->peers->first;
+	copy->classes = malloc((s->class_count + 1) * sizeof *copy->classes);
+	if (!copy->classes)
+		return -ENOMEM;
+	memcpy(copy->classes, s->classes, s->class_count * sizeof *copy->classes);
+	return 0;
+}
+
+/* Replaces each segment with several peers by one for each of them. */
+static int expand_groups(struct ow_key_reader *r, struct ow_config *c)
+{
+	unsigned count = 0, made = 0;
+	for (unsigned i = 0; i < c->segment_count; i++)
+		count += c->segments[i].peers ? c->segments[i].peers->count : 1;
+	if (count == c->segment_count)
+		return 0;
+	if (count > OW_CONFIG_SEGMENTS_MAX)
+		return ow_error_set(r->err, EINVAL, "%s: segments: %u with all their peers, at most %d are possible",
+		                    r->path, count, OW_CONFIG_SEGMENTS_MAX);
+	struct ow_config_segment *all = calloc(count, sizeof *all);
+	int code = all ? 0 : -ENOMEM;
+	for (unsigned i = 0; code == 0 && i < c->segment_count; i++) {
+		struct ow_config_segment *s = &c->segments[i];
+		if (!s->peers) {
+			all[made++] = *s;
+			s->classes = NULL;
+		}
+		for (const struct ow_yaml *peer = s->peers ? s->peers->first : NULL; code == 0 && peer;
+		     peer = peer->next)
+			code = copy_segment(s, peer, &all[made++]);
+	}
+	for (unsigned i = 0; i < c->segment_count; i++)
+		free(c->segments[i].classes);
+	free(c->segments);
+	c->segments = all;
+	c->segment_count = made;
+	return code < 0 ? ow_key_no_memory(r) : 0;
+}
+
+const struct ow_config_segment *ow_config_segment_find(const struct ow_config *config, const char *name,
+                                                       const char *peer)
+{
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		const struct ow_config_segment *s = &config->segments[i];
+		if (strcmp(s->name, name) == 0 && strcmp(s->peer, peer) == 0)
+			return s;
+	}
+	return NULL;
 }
 
 /* -- recordings of flows ------------------------------------------------------------------------------------------- */
@@ -464,6 +594,8 @@ static int read_config(struct config_target *t, struct ow_error *err)
 	if (code == 0 && t->segments)
 		code = ow_keys_read_list(&r, t->segments, OW_CONFIG_SEGMENTS_MAX, sizeof *c->segments,
 		                         (void **)&c->segments, &c->segment_count, read_segment);
+	if (code == 0)
+		code = expand_groups(&r, c);
 	if (code == 0 && t->flows)
 		code = ow_keys_read_list(&r, t->flows, OW_CONFIG_FLOWS_MAX, sizeof *c->flows, (void **)&c->flows,
 		                         &c->flows_count, read_recording);

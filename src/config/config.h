@@ -60,9 +60,17 @@ enum ow_facing {
 	OW_FACING_AWAY, /* incoming packets go to the peer */
 };
 
+/*
+ * A segment with several peers is one of these for each of them, with the same name; `group` tells that they belong
+ * together, and `leads` is the first.
+ */
 struct ow_config_segment {
 	const char *name, *peer;
-	const char *connect; /* NULL = the peer connects */
+	const char *connect;            /* NULL = the peer connects */
+	const struct ow_yaml *peers;    /* the list that `peer` is of; NULL = it is the only one, */
+	const struct ow_yaml *connects; /* and their addresses; NULL = none */
+	char group[OW_RESULT_NAME];     /* "b1+b2"; "" = one peer */
+	bool leads;
 	uint32_t interfaces; /* bit i: interface i */
 	enum ow_facing facing;
 	const char *to_peer; /* filter for packets to the peer; NULL = use the kernel's direction */
@@ -78,6 +86,15 @@ struct ow_config_segment {
 	unsigned class_count;
 	unsigned line;
 };
+
+/*
+ * The lanes of a segment: its classes in both directions. Packets of a group are also kept until all peers have told
+ * what they got, which takes the memory of one lane more for each class.
+ */
+static inline unsigned ow_config_lanes(const struct ow_config_segment *segment)
+{
+	return (2 + (unsigned)segment->leads) * (segment->class_count ? segment->class_count : 1);
+}
 
 /* Whether the points exchange the times of all packets of the class. */
 static inline bool ow_config_exact(const struct ow_config_segment *segment, const struct ow_config_class *class)
@@ -106,6 +123,10 @@ struct ow_config {
 	unsigned flows_count;
 	struct ow_yaml *tree; /* owns the texts */
 };
+
+/* The segment with this name and peer, or NULL. */
+const struct ow_config_segment *ow_config_segment_find(const struct ow_config *config, const char *name,
+                                                       const char *peer);
 
 /* The keys of a configuration, of its entries in `interfaces`, `classes`, `segments` and `flows`, and of the command
  * line. */

@@ -31,11 +31,11 @@ static bool same_classes(const struct ow_config_segment *a, const struct ow_conf
 
 bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_config_segment *b)
 {
-	return same(a->name, b->name) && same(a->peer, b->peer) && !a->connect == !b->connect &&
-	       a->interfaces == b->interfaces && a->facing == b->facing && same(a->to_peer, b->to_peer) &&
-	       a->stated == b->stated && a->interval_ns == b->interval_ns && a->wait_ns == b->wait_ns &&
-	       a->method == b->method && a->level == b->level && a->scope == b->scope && a->inner == b->inner &&
-	       a->exact == b->exact && a->clock == b->clock && same_classes(a, b);
+	return same(a->name, b->name) && same(a->peer, b->peer) && same(a->group, b->group) &&
+	       !a->connect == !b->connect && a->interfaces == b->interfaces && a->facing == b->facing &&
+	       same(a->to_peer, b->to_peer) && a->stated == b->stated && a->interval_ns == b->interval_ns &&
+	       a->wait_ns == b->wait_ns && a->method == b->method && a->level == b->level && a->scope == b->scope &&
+	       a->inner == b->inner && a->exact == b->exact && a->clock == b->clock && same_classes(a, b);
 }
 
 static int check_interfaces(const struct ow_config *now, const struct ow_config *next, struct ow_error *err)

@@ -143,11 +143,15 @@ static int check_segment(const struct ow_config *c, unsigned n, struct ow_error 
 static int check_pair(const struct ow_config *c, const struct ow_config_segment *s, const struct ow_config_segment *t,
                       struct ow_error *err)
 {
-	if (strcmp(s->name, t->name) == 0)
+	bool together = s->peers && s->peers == t->peers;
+	if (strcmp(s->name, t->name) == 0 && !together)
 		return ow_error_set(err, EINVAL, "%s:%u: segment '%s' is in line %u already", c->path, t->line, t->name,
 		                    s->line);
 	if (strcmp(s->peer, t->peer) != 0)
 		return 0;
+	if (s->peers && t->peers)
+		return ow_error_set(err, EINVAL, "%s:%u: '%s' is one of the peers of two segments, '%s' and '%s'",
+		                    c->path, t->line, t->peer, s->name, t->name);
 	if (!s->connect != !t->connect || (s->connect && strcmp(s->connect, t->connect) != 0))
 		return ow_error_set(err, EINVAL,
 		                    "%s:%u: segments '%s' and '%s' have the same peer but differ in 'connect'", c->path,

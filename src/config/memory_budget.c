@@ -52,7 +52,7 @@ uint64_t ow_agree_needed(const struct ow_config *config, unsigned *ret_lanes)
 	for (unsigned i = 0; i < config->segment_count; i++) {
 		const struct ow_config_segment *s = &config->segments[i];
 		struct ow_retention retention;
-		unsigned lanes = 2 * (s->class_count ? s->class_count : 1);
+		unsigned lanes = ow_config_lanes(s);
 		ow_agree_retention(s->interval_ns, 0, speed, &retention);
 		needed += lanes * ow_agree_least(&retention);
 		*ret_lanes += lanes;

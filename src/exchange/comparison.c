@@ -136,7 +136,7 @@ void ow_comparison_estimated(struct ow_comparison *c, const struct ow_estimate *
 	struct ow_outcome *o = &c->outcome;
 	struct ow_interval_result *r = &o->result;
 	/* Lost packets cannot be distinguished from those that take another path. */
-	if (c->x->options.shared) {
+	if (c->x->options.shared || c->x->options.one_of_several) {
 		ow_comparison_unknown(c, ow_cause_differences_unshared);
 		return;
 	}

@@ -37,6 +37,7 @@ struct ow_exchange_options {
 	int64_t shift_max_ns; /* the receiver shifts its intervals by the usual delay, at most this; 0 = it does not */
 	bool shared;          /* only packets of flows that pass both points can be lost */
 	bool exact;           /* the times of all common packets are exchanged */
+	bool one_of_several;  /* packets that the other point did not get may have gone to another one */
 	bool link_filter;     /* the filter of the class names the link layer, which the points may see differently */
 };
 
@@ -52,6 +53,11 @@ struct ow_exchange_sinks {
 	void (*send)(void *arg, const uint8_t *frame, size_t size);
 	/* Both points get every result: the sending one computes it and sends it to the other. */
 	void (*result)(void *arg, const struct ow_interval_result *result);
+	/*
+	 * The sending point: an interval as it was compared, with its packets and their names; name NULL: it could not be
+	 * compared, the result has the cause. May be NULL.
+	 */
+	void (*compared)(void *arg, const struct ow_interval_results_input *input, const uint64_t *name);
 	/* The sending point: what happened to flows of the lane. May be NULL. */
 	void (*event)(void *arg, const struct ow_flow_event *event);
 	/* The peer samples more coarsely, or possibly no longer: record with this shift from now on. */

@@ -82,6 +82,8 @@ static void code_opened(struct ow_coder *c, struct ow_message_opened *m)
 {
 	ow_coder_int(c, "time", &m->now_ns, 0, REAL_NS_MAX);
 	ow_coder_int(c, "t0", &m->t0_ns, 0, REAL_NS_MAX);
+	ow_coder_uint(c, "identity seed", 8, &m->identity_seed, 0, UINT64_MAX);
+	ow_coder_uint(c, "synopsis seed", 8, &m->synopsis_seed, 0, UINT64_MAX);
 }
 
 static void code_survey(struct ow_coder *c, struct ow_message_survey *m)

@@ -101,6 +101,8 @@ struct ow_message_open {
 struct ow_message_opened {
 	int64_t now_ns;
 	int64_t t0_ns; /* that of OPEN plus a whole number of intervals: in the future by both clocks */
+	/* Those of OPEN; or others, if the packets come from the answering point, and go to several. */
+	uint64_t identity_seed, synopsis_seed;
 };
 
 /* Samples of the packets of a time under the identities of point/identity_survey.h, in that order. */

@@ -156,6 +156,22 @@ static void on_event(void *arg, const struct ow_flow_event *event)
 
 /* -- giving results ----------------------------------------------------------------------------------------------- */
 
+/* Tells which packets arrived, where the other point is one of several. */
+static int tell_compared(const struct ow_comparison *c, const struct ow_interval_results_input *input)
+{
+	const struct ow_exchange_sinks *sinks = &c->x->sinks;
+	if (!sinks->compared)
+		return 0;
+	uint64_t *name = malloc((input->packets + 1) * sizeof *name);
+	if (!name)
+		return -ENOMEM;
+	for (size_t i = 0; i < input->packets; i++)
+		name[i] = c->x->method->name(c, input->packet[i].id);
+	sinks->compared(sinks->arg, input, name);
+	free(name);
+	return 0;
+}
+
 static int step(struct ow_interval_results *results, const struct ow_comparison *c)
 {
 	const struct ow_outcome *o = &c->outcome;
@@ -175,7 +191,7 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 	struct ow_sighting *packets = NULL;
 	uint8_t *matched = NULL;
 	int r = 0;
-	if (flows->count) {
+	if (flows->count || c->x->sinks.compared) {
 		r = ow_sender_matched(c, &packets, &matched);
 		input.packet = packets;
 		input.packets = c->slot.page->count + c->asides;
@@ -186,6 +202,8 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 	}
 	if (r == 0)
 		r = ow_interval_results_step(results, &input);
+	if (r == 0)
+		r = tell_compared(c, &input);
 	free(packets);
 	free(matched);
 	return r;
@@ -225,6 +243,14 @@ static void learn_scope(struct ow_sender *s, const struct ow_comparison *c)
 	ow_interval_results_rerouted(results, c->slot.interval, a->rerouted.key, a->ttl_change, a->rerouted.count);
 }
 
+static void tell_unknown(struct ow_sender *s, const struct ow_interval_result *result)
+{
+	const struct ow_exchange_sinks *sinks = &s->x.sinks;
+	(void)ow_interval_results_unknown(s->missing.results, result, false);
+	if (sinks->compared)
+		sinks->compared(sinks->arg, &(struct ow_interval_results_input){.result = *result}, NULL);
+}
+
 static void settle(struct ow_sender *s, struct ow_comparison *c)
 {
 	struct ow_outcome *o = &c->outcome;
@@ -259,7 +285,7 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 	if (o->estimated)
 		r = ow_interval_results_estimated(results, &o->result);
 	if (r < 0 || c->stage == OW_STAGE_UNKNOWN)
-		(void)ow_interval_results_unknown(results, &o->result, false);
+		tell_unknown(s, &o->result);
 	ow_missing_add(&s->missing, c);
 	s->settling = NULL;
 	s->next_settled = c->slot.interval + 1;
@@ -580,6 +606,8 @@ static int create(struct ow_exchange *x)
 		r = ow_interval_results_share(s->missing.results, x->options.length_ns, on_event);
 	if (r < 0)
 		return r;
+	if (x->options.one_of_several)
+		ow_interval_results_one_of_several(s->missing.results);
 	if (ow_exchange_has_keys(x)) {
 		struct ow_scope_options scope;
 		ow_exchange_scope_options(x, &scope);

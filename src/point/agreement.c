@@ -116,13 +116,15 @@ static int find_filter(const struct ow_config_segment *s, const struct ow_messag
 int ow_agree_check(const struct ow_config *config, const char *peer, const struct ow_message_open *open,
                    struct ow_agreed *ret_agreed, struct ow_error *why)
 {
-	struct ow_agreed agreed = {.segment = find_segment(config, open->segment),
+	struct ow_agreed agreed = {.segment = ow_config_segment_find(config, open->segment, peer),
 	                           .class_name = open->class_name,
 	                           .sending = !open->sends};
-	if (!agreed.segment)
+	const struct ow_config_segment *named = find_segment(config, open->segment);
+	if (!named)
 		return ow_error_set(why, EINVAL, "no segment '%s' here", open->segment);
-	if (strcmp(agreed.segment->peer, peer) != 0)
-		return ow_error_set(why, EINVAL, "peer of the segment is '%s' here", agreed.segment->peer);
+	if (!agreed.segment)
+		return ow_error_set(why, EINVAL, "peer of the segment is '%s' here",
+		                    named->peers ? named->group : named->peer);
 	if (agreed.segment->connect)
 		return ow_error_set(why, EINVAL, "both points connect: take 'connect' out of one configuration");
 	if (ow_name_check(open->class_name, why) < 0)

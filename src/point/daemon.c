@@ -223,6 +223,7 @@ void ow_daemon_free(struct ow_daemon *d)
 	ow_scheduler_close(&d->scheduler);
 	for (unsigned i = 0; i < d->peer_count; i++)
 		ow_daemon_peer_free(d->peers[i]);
+	ow_daemon_groups_free(d);
 	free(d);
 }
 
@@ -271,6 +272,7 @@ static bool is_over(struct ow_daemon *d, int64_t steady_ns)
 static void say_goodbye(struct ow_daemon *d)
 {
 	ow_daemon_lanes_stop(d, true);
+	ow_daemon_groups_end(d);
 	for (unsigned i = 0; i < d->peer_count; i++) {
 		if (d->peers[i]->link && d->peers[i]->link->ready && !d->peers[i]->link->closing)
 			ow_daemon_link_bye(d->peers[i]->link, "the point is stopped");
@@ -325,6 +327,7 @@ static int on_tick(void *arg, struct ow_error *err)
 	ow_daemon_lanes_tick(d);
 	ow_daemon_identity_tick(d);
 	ow_daemon_gaps_tick(d);
+	ow_daemon_groups_tick(d);
 	ow_daemon_reload_tick(d);
 	ow_daemon_trust_tick(d, ow_clock_steady_ns());
 	if (d->options.tick)

@@ -59,6 +59,19 @@ static int draw_seeds(struct ow_message_open *open)
 	return 0;
 }
 
+/* Where the packets of a lane go to several peers, all lanes to them have the same seeds. */
+static int join_group(struct ow_daemon_lane *lane)
+{
+	if (!lane->sending || !lane->segment->peers)
+		return 0;
+	lane->group = ow_daemon_group_of(lane->daemon, lane->segment, lane->open.class_name);
+	if (!lane->group)
+		return -ENOMEM;
+	lane->identity_seed = lane->group->identity_seed;
+	lane->synopsis_seed = lane->group->synopsis_seed;
+	return 0;
+}
+
 static void propose(struct ow_daemon_peer *peer, const struct ow_config_segment *segment,
                     const struct ow_config_class *class, bool sending)
 {
@@ -70,10 +83,16 @@ static void propose(struct ow_daemon_peer *peer, const struct ow_config_segment 
 	open.pieces = true;
 	struct ow_daemon_lane *lane =
 		draw_seeds(&open) < 0 ? NULL : ow_daemon_lane_add(peer, segment, &open, ++d->last_wire, sending);
+	if (lane && join_group(lane) < 0) {
+		ow_daemon_lane_remove(lane);
+		lane = NULL;
+	}
 	if (!lane) {
 		ow_daemon_log(d, OW_EVENT_ERROR, "%s: no memory for a lane of segment %s", peer->name, segment->name);
 		return;
 	}
+	lane->open.identity_seed = lane->identity_seed;
+	lane->open.synopsis_seed = lane->synopsis_seed;
 	lane->filter = class->filter;
 	send_open(lane);
 }
@@ -152,6 +171,32 @@ static void fail_lane(struct ow_daemon_lane *lane, const char *why)
 	refuse(lane->peer, lane->wire, why);
 }
 
+/*
+ * The answer took too long: the beginning would be missing. New seeds make it another lane, except in a group, whose
+ * other lanes have them. If that happens repeatedly, it is proposed only at the next time (PROPOSE_NS).
+ */
+static void propose_later(struct ow_daemon_lane *lane)
+{
+	if (++lane->late_answers % LATE_ANSWERS_MAX == 0) {
+		lane->state = OW_LANE_REFUSED;
+		return;
+	}
+	if (!lane->group && draw_seeds(&lane->open) < 0)
+		return;
+	lane->identity_seed = lane->open.identity_seed;
+	lane->synopsis_seed = lane->open.synopsis_seed;
+	send_open(lane);
+}
+
+/* Only the point that packets come from may choose other seeds. */
+static bool take_seeds(struct ow_daemon_lane *lane, const struct ow_message_opened *opened)
+{
+	bool same = opened->identity_seed == lane->identity_seed && opened->synopsis_seed == lane->synopsis_seed;
+	lane->identity_seed = opened->identity_seed;
+	lane->synopsis_seed = opened->synopsis_seed;
+	return same || !lane->sending;
+}
+
 void ow_daemon_lane_opened(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_opened *opened)
 {
 	struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(peer, wire);
@@ -164,17 +209,15 @@ void ow_daemon_lane_opened(struct ow_daemon_peer *peer, uint32_t wire, const str
 		return;
 	}
 	if (opened->t0_ns <= ow_point_clock_now_ns(&lane->daemon->clock)) {
-		/*
-		 * The answer took too long: the beginning would be missing. New seeds make it another lane. If that
-		 * happens repeatedly, it is proposed only at the next time (PROPOSE_NS).
-		 */
-		if (++lane->late_answers % LATE_ANSWERS_MAX == 0)
-			lane->state = OW_LANE_REFUSED;
-		else if (draw_seeds(&lane->open) == 0)
-			send_open(lane);
+		propose_later(lane);
 		return;
 	}
 	lane->open.t0_ns = opened->t0_ns;
+	if (!take_seeds(lane, opened)) {
+		fail_lane(lane, "OPENED has other seeds for packets of this point");
+		lane->state = OW_LANE_REFUSED;
+		return;
+	}
 	if (ow_daemon_lane_start(lane, &err) < 0) {
 		fail_lane(lane, err.text);
 		ow_daemon_lane_remove(lane);
@@ -197,18 +240,22 @@ void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const ch
 
 /* The point that is connected to. */
 
+/* Whether the peer proposes a lane that exists. If its start has passed, the peer could not use it, and has begun anew. */
 static bool is_same(const struct ow_daemon_lane *lane, const struct ow_message_open *open)
 {
+	int64_t here = ow_point_clock_now_ns(&lane->daemon->clock), there = here + lane->peer->ahead_ns;
 	return lane->open.identity_seed == open->identity_seed && lane->open.synopsis_seed == open->synopsis_seed &&
-	       lane->open.length_ns == open->length_ns;
+	       lane->open.length_ns == open->length_ns && lane->open.t0_ns > (here > there ? here : there);
 }
 
 static void send_opened(const struct ow_daemon_lane *lane)
 {
-	struct ow_message message = {
-		.type = OW_MESSAGE_OPENED,
-		.lane = lane->wire,
-		.opened = {.now_ns = ow_point_clock_now_ns(&lane->daemon->clock), .t0_ns = lane->open.t0_ns}};
+	struct ow_message message = {.type = OW_MESSAGE_OPENED,
+	                             .lane = lane->wire,
+	                             .opened = {.now_ns = ow_point_clock_now_ns(&lane->daemon->clock),
+	                                        .t0_ns = lane->open.t0_ns,
+	                                        .identity_seed = lane->identity_seed,
+	                                        .synopsis_seed = lane->synopsis_seed}};
 	ow_daemon_link_send(lane->peer->link, &message);
 }
 
@@ -250,6 +297,10 @@ static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow
 	if (r < 0)
 		return r;
 	struct ow_daemon_lane *lane = ow_daemon_lane_add(peer, agreed.segment, open, wire, agreed.sending);
+	if (lane && join_group(lane) < 0) {
+		ow_daemon_lane_remove(lane);
+		lane = NULL;
+	}
 	if (!lane)
 		return ow_error_set(why, ENOMEM, "no more lanes are possible here");
 	/* If the filter is in the message, the lane keeps its own copy. */

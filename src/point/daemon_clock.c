@@ -85,6 +85,7 @@ void ow_daemon_clock_stepped(struct ow_daemon *d, int64_t step_ns)
 	ow_recorder_clock_set(d->recorder);
 	d->passed_ns = INT64_MIN;
 	ow_daemon_gaps_step(d, now_ns - step_ns, now_ns);
+	ow_daemon_groups_retire(d, NULL);
 	for (unsigned i = 0; i < d->peer_count; i++) {
 		d->peers[i]->ahead_ns -= step_ns;
 		begin_anew(d->peers[i]);

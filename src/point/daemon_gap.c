@@ -45,6 +45,8 @@ static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
 		memcpy(gap->cause, gap->then, sizeof gap->cause);
 	*gap->then = 0;
 	ow_daemon_result(d, &r);
+	if (gap->sending)
+		ow_daemon_group_gap(d, &r);
 }
 
 /* The oldest gap of a segment; *ret_gaps: the number of its gaps, *ret_results: their results per second. */

@@ -168,6 +168,8 @@ struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const str
 	                                .peer = peer,
 	                                .segment = segment,
 	                                .open = *open,
+	                                .identity_seed = open->identity_seed,
+	                                .synopsis_seed = open->synopsis_seed,
 	                                .wire = wire,
 	                                .sending = sending,
 	                                .until = INT64_MAX,
@@ -312,6 +314,12 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 	ow_daemon_result(lane->daemon, result);
 }
 
+static void on_compared(void *arg, const struct ow_interval_results_input *input, const uint64_t *name)
+{
+	struct ow_daemon_lane *lane = arg;
+	ow_daemon_group_compared(lane->group, lane->peer->name, ow_daemon_lane_variant(lane), input, name);
+}
+
 static void on_event(void *arg, const struct ow_flow_event *event)
 {
 	struct ow_daemon_lane *lane = arg;
@@ -322,13 +330,24 @@ static void on_event(void *arg, const struct ow_flow_event *event)
 	ow_daemon_flow_event(lane->daemon, event);
 }
 
-static void on_shift(void *arg, unsigned sample_shift)
+static void set_shift(struct ow_daemon_lane *lane, unsigned sample_shift)
 {
-	struct ow_daemon_lane *lane = arg;
 	/* Not finer than the agreement. */
 	unsigned shift = sample_shift > lane->open.sample_shift ? sample_shift : lane->open.sample_shift;
 	if (lane->log)
 		ow_recorder_set_shift(lane->daemon->recorder, lane->log->lane, shift);
+}
+
+/* All lanes of a group have the same sample. */
+static void on_shift(void *arg, unsigned sample_shift)
+{
+	struct ow_daemon_lane *lane = arg;
+	const struct ow_daemon *d = lane->daemon;
+	set_shift(lane, sample_shift);
+	for (unsigned i = 0; lane->group && i < d->lane_count; i++) {
+		if (d->lanes[i]->group == lane->group && d->lanes[i] != lane)
+			set_shift(d->lanes[i], sample_shift);
+	}
 }
 
 static void on_cut(void *arg, int64_t shift_ns)
@@ -355,7 +374,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 		.sending = lane->sending,
 		.method = o->method == OW_MESSAGE_RDA ? OW_METHOD_RDA : OW_METHOD_FOLD,
 		.identity = lane->identity,
-		.seed = o->synopsis_seed,
+		.seed = lane->synopsis_seed,
 		.t0_ns = o->t0_ns,
 		.length_ns = o->length_ns,
 		.horizon = o->horizon,
@@ -369,6 +388,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 	                        : o->wait_ns / 2 < SHIFT_MAX_NS ? o->wait_ns / 2
 	                                                        : SHIFT_MAX_NS,
 		.exact = o->exact,
+		.one_of_several = lane->group != NULL,
 		.synopses_max = SYNOPSES_LEAST,
 		.link_filter = (lane->filter && ow_filter_names_link(lane->filter)) || ow_filter_names_link(o->filter),
 	};
@@ -379,9 +399,11 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 	snprintf(options.class_name, sizeof options.class_name, "%s", o->class_name);
 	snprintf(options.from, sizeof options.from, "%s", lane->sending ? here : there);
 	snprintf(options.to, sizeof options.to, "%s", lane->sending ? there : here);
+	/* What happens to flows is told of all peers together. */
 	struct ow_exchange_sinks sinks = {.send = send_frame,
 	                                  .result = on_result,
-	                                  .event = on_event,
+	                                  .compared = lane->group ? on_compared : NULL,
+	                                  .event = lane->group ? NULL : on_event,
 	                                  .shift = on_shift,
 	                                  .cut = on_cut,
 	                                  .clock = on_clock,
@@ -422,7 +444,7 @@ void ow_daemon_lane_options(const struct ow_daemon_lane *lane, struct ow_lane_op
 		.length_ns = lane->open.length_ns,
 		.sample_shift = lane->open.sample_shift,
 		.flows = lane->open.shared,
-		.flow_seed = lane->open.synopsis_seed,
+		.flow_seed = lane->synopsis_seed,
 	};
 }
 
@@ -449,7 +471,7 @@ static void set_identity(struct ow_daemon_lane *lane)
 	                                      .tcp_headers = o->tcp_headers,
 	                                      .pieces = o->pieces,
 	                                      .hash_limit = o->hash_limit};
-	ow_identity_seed(&lane->identity, o->identity_seed);
+	ow_identity_seed(&lane->identity, lane->identity_seed);
 }
 
 /* Starts everything that a lane needs, by `open`. On failure the caller removes the lane. */

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exchange/exchange.h"
+#include "point/daemon_group.h"
 #include "point/daemon_peer.h"
 #include "point/identity_survey.h"
 #include "point/segment_clock.h"
@@ -31,11 +32,13 @@ struct ow_daemon_lane {
 	struct ow_daemon *daemon;
 	struct ow_daemon_peer *peer;
 	const struct ow_config_segment *segment; /* NULL = a reload has ended it */
-	struct ow_message_open open;             /* as agreed on */
-	const char *filter;                      /* of this point: points into the configuration or `open` */
-	unsigned instructions;                   /* of a filter in `open` */
-	int64_t agreed_ns;                       /* steady time of the agreement */
-	unsigned late_answers;                   /* number of OPENEDs with a t0 that had passed */
+	struct ow_daemon_group *group;           /* the packets go to several peers; NULL = to one */
+	struct ow_message_open open;             /* as agreed on, but for the seeds: */
+	uint64_t identity_seed, synopsis_seed;
+	const char *filter;    /* of this point: points into the configuration or `open` */
+	unsigned instructions; /* of a filter in `open` */
+	int64_t agreed_ns;     /* steady time of the agreement */
+	unsigned late_answers; /* number of OPENEDs with a t0 that had passed */
 	/* Matches the points' session, where that is left out; else "". */
 	char session_filter[OW_SESSION_FILTER];
 	bool sending;

@@ -12,7 +12,7 @@ unsigned ow_daemon_lanes_wanted(const struct ow_config *config)
 {
 	unsigned wanted = 0;
 	for (unsigned i = 0; i < config->segment_count; i++)
-		wanted += 2 * (config->segments[i].class_count ? config->segments[i].class_count : 1);
+		wanted += ow_config_lanes(&config->segments[i]);
 	return wanted;
 }
 
@@ -23,7 +23,7 @@ static unsigned expected_lanes(const struct ow_daemon *d, bool *ret_open_ended)
 	*ret_open_ended = false;
 	for (unsigned i = 0; i < d->config->segment_count; i++) {
 		const struct ow_config_segment *s = &d->config->segments[i];
-		unsigned planned = 2 * (s->class_count ? s->class_count : 1), there = 0, granted = 0;
+		unsigned planned = ow_config_lanes(s), there = 0, granted = 0;
 		for (unsigned k = 0; k < d->lane_count; k++) {
 			there += d->lanes[k]->segment == s;
 			granted += d->lanes[k]->segment == s && d->lanes[k]->granted > 0;
@@ -80,7 +80,7 @@ static uint64_t others_need(const struct ow_daemon *d, const struct ow_daemon_la
 	uint64_t needed = 0;
 	for (unsigned i = 0; i < d->config->segment_count; i++) {
 		const struct ow_config_segment *s = &d->config->segments[i];
-		unsigned planned = 2 * (s->class_count ? s->class_count : 1), there = 0;
+		unsigned planned = ow_config_lanes(s), there = 0;
 		for (unsigned k = 0; k < d->lane_count; k++) {
 			const struct ow_daemon_lane *other = d->lanes[k];
 			there += other->segment == s;

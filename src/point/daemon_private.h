@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "point/daemon.h"
 #include "point/daemon_gap.h"
+#include "point/daemon_group.h"
 #include "point/daemon_lane.h"
 #include "point/daemon_unauthenticated.h"
 #include "point/point_clock.h"
@@ -24,6 +25,7 @@
  *   daemon_record.c        what goes through lanes, and their end
  *   daemon_lane.c          a lane
  *   daemon_gap.c           intervals without a lane
+ *   daemon_group.c         lanes to several peers of a segment, joined
  *   daemon_limit.c, daemon_memory.c                   what peers and lanes may cost
  *   daemon_unauthenticated.c, daemon_queue.c          what connections may cost
  *   daemon_link.c          a connection
@@ -72,6 +74,7 @@ struct ow_daemon {
 	struct ow_daemon_lane *lanes[OW_LANES_MAX];
 	unsigned lane_count;
 	struct ow_daemon_gaps gaps;
+	struct ow_daemon_groups groups;
 	struct ow_daemon_identities identities;
 	uint32_t last_wire;
 	uint64_t memory_left;

@@ -23,15 +23,6 @@ struct change {
 	unsigned same, changed, added, removed;
 };
 
-static const struct ow_config_segment *find(const struct ow_config *config, const char *name)
-{
-	for (unsigned i = 0; i < config->segment_count; i++) {
-		if (strcmp(config->segments[i].name, name) == 0)
-			return &config->segments[i];
-	}
-	return NULL;
-}
-
 static const char *filter_of(const struct ow_config_segment *segment, const char *class_name)
 {
 	for (unsigned i = 0; i < segment->class_count; i++) {
@@ -46,7 +37,8 @@ static void change_lanes(struct ow_daemon *d, const struct ow_config *next)
 {
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		struct ow_daemon_lane *lane = d->lanes[i];
-		const struct ow_config_segment *now = lane->segment, *then = now ? find(next, now->name) : NULL;
+		const struct ow_config_segment *now = lane->segment,
+					       *then = now ? ow_config_segment_find(next, now->name, now->peer) : NULL;
 		bool same = now && then && ow_config_same_segment(now, then);
 		lane->segment = same ? then : NULL;
 		/* A lane that is to be started was proposed by this point. */
@@ -68,7 +60,8 @@ static void compare(struct ow_daemon *d, const struct ow_config *next, struct ch
 {
 	struct change change = {0};
 	for (unsigned i = 0; i < next->segment_count; i++) {
-		const struct ow_config_segment *then = &next->segments[i], *now = find(d->config, then->name);
+		const struct ow_config_segment *then = &next->segments[i];
+		const struct ow_config_segment *now = ow_config_segment_find(d->config, then->name, then->peer);
 		bool same = now && ow_config_same_segment(now, then);
 		change.same += same;
 		change.changed += now && !same;
@@ -76,8 +69,10 @@ static void compare(struct ow_daemon *d, const struct ow_config *next, struct ch
 		if (!same)
 			renew(d, then->peer);
 	}
-	for (unsigned i = 0; i < d->config->segment_count; i++)
-		change.removed += !find(next, d->config->segments[i].name);
+	for (unsigned i = 0; i < d->config->segment_count; i++) {
+		const struct ow_config_segment *now = &d->config->segments[i];
+		change.removed += !ow_config_segment_find(next, now->name, now->peer);
+	}
 	*ret_change = change;
 }
 
@@ -150,6 +145,7 @@ static void apply(struct ow_daemon *d, const struct ow_config *next, char **conn
 {
 	struct change change;
 	compare(d, next, &change);
+	ow_daemon_groups_retire(d, next);
 	change_lanes(d, next);
 	d->config = next;
 	for (unsigned i = 0; i < d->peer_count; i++)

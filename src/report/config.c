@@ -14,6 +14,8 @@ static void show_segment(FILE *out, const struct ow_config *c, const struct ow_c
 	ow_duration_text((double)s->wait_ns, wait);
 	fprintf(out, "segment    %s: peer %s, %s%s\n", s->name, s->peer,
 	        s->connect ? "connects to " : "is connected to", s->connect ? s->connect : "");
+	if (s->peers)
+		fprintf(out, "  one of %s: loss is that of all together\n", s->group);
 	fprintf(out, "  packets to %s: %s%s\n", s->peer,
 	        s->to_peer                    ? "those that match "
 	        : s->facing == OW_FACING_AWAY ? "those that come in"

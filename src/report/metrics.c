@@ -82,10 +82,13 @@ static struct ow_metrics_peer *peer_of(struct ow_metrics *metrics, const char *n
 	return peer;
 }
 
-/* The peer at the other end of a lane. */
+/* The peer at the other end of a lane; of several ("b1+b2"), the first. */
 static struct ow_metrics_peer *peer_of_lane(struct ow_metrics *metrics, const struct ow_interval_result *r)
 {
-	return peer_of(metrics, strcmp(r->from, metrics->name) == 0 ? r->to : r->from);
+	char name[OW_RESULT_NAME];
+	const char *peer = strcmp(r->from, metrics->name) == 0 ? r->to : r->from;
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(peer, "+"), peer);
+	return peer_of(metrics, name);
 }
 
 static const struct ow_metrics_peer *largest_peer(const struct ow_metrics *metrics)

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/time.h"
 #include "result/fields.h"
+#include "result/group_results.h"
 #include "store/stored_file.h"
 #include <ctype.h>
 #include <errno.h>
@@ -257,8 +258,10 @@ static void add_delays(struct pass *p, struct ow_stored_sum *sum, sqlite3_stmt *
 		note_extreme(&sum->p99_ns, value, start_ns);
 		sum->above_p99 += value > (double)p->options.p99_limit_ns;
 	}
-	if (real_at(row, LOSS, &value))
-		note_extreme(&sum->loss, value, start_ns);
+	/* What one of several peers did not get is not known to be lost: such a lane has no loss. */
+	if (!real_at(row, LOSS, &value))
+		return;
+	note_extreme(&sum->loss, value, start_ns);
 	sum->decided += scale * (counts->sent > counts->pending ? (double)(counts->sent - counts->pending) : 0);
 	sum->decided_lost += scale * (double)counts->lost;
 }
@@ -294,6 +297,19 @@ static void add_counts(struct ow_stored_sum *sum, sqlite3_stmt *row, struct ow_i
 		ow_field_add_count(field, &sum->count[k], count);
 	}
 	sum->sampled += count_at(row, SHIFT) > 0;
+}
+
+/* Whether the packets of this lane are also those of another one of the segment, to several peers. */
+static bool is_counted_twice(const struct pass *p, const struct ow_stored_lane *lane)
+{
+	for (size_t i = 0; p->options.group == OW_STORED_SEGMENT && i < p->stored->lanes; i++) {
+		const struct ow_stored_lane *other = &p->stored->lane[i];
+		if (other->chosen && strcmp(other->segment, lane->segment) == 0 &&
+		    strcmp(other->class_name, lane->class_name) == 0 && strcmp(other->from, lane->from) == 0 &&
+		    ow_group_has(other->to, lane->to))
+			return true;
+	}
+	return false;
 }
 
 /* Replaces numbers in causes, so that equal causes can be grouped. Digits after a letter belong to a name: eth0. */
@@ -381,7 +397,8 @@ static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
 	}
 	*(status == OW_RESULT_PARTIAL ? &sum->partial : &sum->measured) += 1;
 	struct ow_interval_result counts;
-	add_counts(sum, row, &counts);
+	struct ow_stored_sum aside = {0};
+	add_counts(is_counted_twice(p, found) ? &aside : sum, row, &counts);
 	add_delays(p, sum, row, start, &counts);
 	add_clocks(sum, row);
 	return 0;

@@ -147,9 +147,50 @@ static void defaults(void **state)
 	ow_config_free(c);
 }
 
+/* A segment with several peers is one with each of them. */
+static void several_peers(void **state)
+{
+	(void)state;
+	struct ow_config *c = good(TOP "listen: :8620\nsegments:\n  - {name: one, peer: oslo}\n"
+	                               "  - name: ways\n    peers: [b1, b2]\n    connect: {b2: 192.0.2.8:1}\n"
+	                               "    classes: [{name: web, filter: tcp}]\n  - {name: two, peer: b1}\n");
+	assert_int_equal(c->segment_count, 4);
+	const struct ow_config_segment *s = ow_config_segment_find(c, "ways", "b1");
+	assert_non_null(s);
+	assert_null(s->connect);
+	assert_true(s->leads);
+	assert_string_equal(s->group, "b1+b2");
+	assert_int_equal(s->stated & OW_STATED_INTERVAL, OW_STATED_INTERVAL);
+	assert_int_equal(ow_config_lanes(s), 3);
+	s = ow_config_segment_find(c, "ways", "b2");
+	assert_string_equal(s->connect, "192.0.2.8:1");
+	assert_false(s->leads);
+	assert_string_equal(s->classes[0].name, "web");
+	assert_int_equal(ow_config_lanes(s), 2);
+	assert_null(ow_config_segment_find(c, "ways", "oslo"));
+	assert_null(ow_config_segment_find(c, "one", "oslo")->peers);
+	ow_config_free(c);
+}
+
+#define WAYS "listen: :8620\nsegments:\n  - name: x\n"
+
 static const struct {
 	const char *text, *error;
 } bad[] = {
+	{TOP WAYS "    peers: [b1]\n", "t.yaml:8: peers of segment 'x': must be a list of 2 to 16 names"},
+	{TOP WAYS "    peers: b1\n", "peers of segment 'x': must be a list of 2 to 16 names"},
+	{TOP WAYS "    peers: [b1, b2, b1]\n", "peers of segment 'x': 'b1' is in the list twice"},
+	{TOP WAYS "    peers: [b1, b/2]\n", "a point's name has 1 to 63 letters"},
+	{TOP WAYS "    peers: [b1, b2]\n    peer: b3\n", "peers of segment 'x': there is a 'peer' as well"},
+	{TOP WAYS "    peers: [b1, b2]\n    connect: {b3: 192.0.2.7:1}\n",
+         "connect of segment 'x': 'b3' is not one of the peers"},
+	{TOP WAYS "    peers: [b1, b2]\n    connect: 192.0.2.7:1\n",
+         "connect of segment 'x': must have the names of peers with their addresses"},
+	{TOP WAYS "    peers: [b1, b2]\n    connect: {b1: here}\n", "b1 of segment 'x': is not an address"},
+	{TOP WAYS "    peer: b1\n    connect: {b1: 192.0.2.7:1}\n",
+         "connect of segment 'x': must be a single value, unless there are several 'peers'"},
+	{TOP WAYS "    peers: [a-very-long-name-of-a-point-in-paris, another-long-name-of-a-point-in-paris]\n",
+         "the names are together longer than 63 characters"},
 	{TOP SEG "    intervall: 1s\n",
          "conf/t.yaml:9: unknown key 'intervall' in segment 'x', did you mean 'interval'?"},
 	{"pont: london\n", "conf/t.yaml:1: unknown key 'pont', did you mean 'point'?"},
@@ -343,8 +384,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_the_point), cmocka_unit_test(reads_segments), cmocka_unit_test(defaults),
-		cmocka_unit_test(refuses),         cmocka_unit_test(refuses_bombs),  cmocka_unit_test(checks_the_host),
-		cmocka_unit_test(loads_files),
+		cmocka_unit_test(several_peers),   cmocka_unit_test(refuses),        cmocka_unit_test(refuses_bombs),
+		cmocka_unit_test(checks_the_host), cmocka_unit_test(loads_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,15 @@ static void entries_that_do_not_fit(void **state)
 	                "  - {name: x, peer: paris, connect: \"192.0.2.7:1\"}\n"
 	                "  - {name: y, peer: paris, connect: \"192.0.2.7:2\"}\n",
 	         "differ in 'connect'"},
+		{TOP LO "segments:\n"
+	                "  - {name: x, peers: [b1, b2], connect: {b1: \"192.0.2.7:1\", b2: \"192.0.2.8:1\"}}\n"
+	                "  - {name: y, peers: [b2, b3], connect: {b2: \"192.0.2.8:1\", b3: \"192.0.2.9:1\"}}\n",
+	         "t.yaml:6: 'b2' is one of the peers of two segments, 'x' and 'y'"},
+		{TOP LO "segments: [ {name: x, peers: [b1, b2], connect: {b1: \"192.0.2.7:1\"}} ]\n",
+	         "does not 'listen' either"},
+		{TOP LO "segments: [ {name: x, peers: [b1, london], connect: {b1: \"192.0.2.7:1\", london: "
+	                "\"192.0.2.7:1\"}} ]\n",
+	         "this point itself"},
 		{TOP LO "segments: [ {name: x, peer: paris, connect: \"192.0.2.7:1\", interval: 1ms, wait: 10min} ]\n",
 	         "at most"},
 		{TOP LO

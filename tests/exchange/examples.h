@@ -101,7 +101,7 @@ static inline struct ow_message example(unsigned number)
 		break;
 	case 2:
 		m = (struct ow_message){.type = OW_MESSAGE_OPENED, .lane = 7};
-		m.opened = (struct ow_message_opened){1700000000100000000, 1700000002000000000};
+		m.opened = (struct ow_message_opened){1700000000100000000, 1700000002000000000, 1, 2};
 		break;
 	case 3:
 		m = (struct ow_message){.type = OW_MESSAGE_REFUSED, .lane = 7};

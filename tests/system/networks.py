@@ -204,6 +204,41 @@ class Fork(Network):
     address = "10.0.3.2"
 
 
+class Diamond(Network):
+    """Two ways from a to t, by b and by c:
+
+    s - lan0 [a] eth0 - [m] - eth0 [b] - t        london is on a, paris1 on b, paris2 on c
+                         \\- eth0 [c] -/            m divides what goes to 10.2.0.0/16 by flow, or by packet"""
+
+    def __init__(self, per_packet):
+        super().__init__("sambct")
+        try:
+            self.link("a", "lan0", "s", "eth0", "10.0.1")
+            self.link("a", "eth0", "m", "to_a", "10.0.2")
+            for n, way in ((3, "b"), (4, "c")):
+                self.link("m", "to_" + way, way, "eth0", f"10.0.{n}")
+                self.link(way, "lan0", "t", "eth_" + way, f"10.0.{n + 2}")
+                self.route(way, f"default via 10.0.{n}.1", f"10.2.0.0/16 via 10.0.{n + 2}.2")
+                self.nft("m", f"table netdev way_{way} {{\n counter {way} {{}}\n chain e {{\n type filter hook egress device to_{way} priority 0;\n"
+                              f" ip daddr 10.2.0.0/16 counter name {way}\n }}\n}}\n")
+            self.route("s", "default via 10.0.1.1")
+            self.route("t", "default via 10.0.5.1")
+            self.route("a", "default via 10.0.2.2", "10.1.0.0/16 via 10.0.1.2")
+            self.route("m", "10.1.0.0/16 via 10.0.2.1", "10.0.1.0/24 via 10.0.2.1")
+            if per_packet:
+                self.nft("m", "table ip split {\n chain p {\n type filter hook prerouting priority -300;\n ip daddr 10.2.0.0/16 meta mark set numgen inc mod 2\n }\n}\n")
+                self.ip("m", "rule add fwmark 1 lookup 100", "route add 10.2.0.0/16 via 10.0.4.2 table 100")
+                self.route("m", "10.2.0.0/16 via 10.0.3.2")
+            else:
+                self.run("m", "sysctl", "-qw", "net.ipv4.fib_multipath_hash_policy=1")
+                self.route("m", "10.2.0.0/16 nexthop via 10.0.3.2 nexthop via 10.0.4.2")
+            for name in "abc":
+                self.count(name, "eth0")
+        except BaseException:
+            self.close()
+            raise
+
+
 class Pair:
     """london and paris with the configurations of docs/point.md on a network."""
 

@@ -366,10 +366,6 @@ class OneRouter(Case):
         self.assertEqual(self.total(forth, "sent", "lost", "extra", "unshared_sent", "unshared_received"), [RATE * SECONDS, 0, 0, 3000, 1000], brief(forth))
 
 
-def run_one(name):
-    return subprocess.run([sys.executable, __file__, "-v", name], capture_output=True, text=True)
-
-
 def all_names(suite):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
@@ -378,12 +374,21 @@ def all_names(suite):
             yield f"{type(test).__name__}.{test._testMethodName}"
 
 
-if __name__ == "__main__":
+def run_all(module, path):
+    """All tests of a module, several networks at a time; with arguments, as unittest does."""
     if len(sys.argv) > 1:
-        unittest.main()
+        unittest.main(module)
+
+    def run_one(name):
+        return subprocess.run([sys.executable, path, "-v", name], capture_output=True, text=True)
+
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        for done in pool.map(run_one, all_names(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))):
+        for done in pool.map(run_one, all_names(unittest.defaultTestLoader.loadTestsFromModule(module))):
             print(done.stdout + done.stderr, flush=True)
             failed += done.returncode != 0
     sys.exit(failed != 0)
+
+
+if __name__ == "__main__":
+    run_all(sys.modules["__main__"], __file__)

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A segment with several peers: the packets are divided among two routers with a point on each, by flow or by packet.
+A packet is lost if neither got it. nft counts what each way lost.
+
+Without arguments all tests run, several networks at a time."""
+import os
+import signal
+import sys
+import time
+
+import networks
+import points
+import test_networks
+from test_networks import RATE, SECONDS, brief, stream
+
+LONDON = """point: london
+psk: lab.psk
+listen: 0.0.0.0:8620
+interfaces: [{{name: eth0}}]
+segments:
+  - name: ways
+    peers: [paris1, paris2]
+{more}"""
+PARIS = """point: {name}
+psk: lab.psk
+listen: 0.0.0.0:8620
+interfaces: [{{name: eth0}}]
+segments:
+  - name: ways
+    peer: london
+{more}"""
+WAYS = {"paris1": "b", "paris2": "c"}
+ADDRESS = {"london": "10.0.2.1", "paris1": "10.0.3.2", "paris2": "10.0.4.2"}
+BOTH = "paris1+paris2"
+CONNECTS = "    connect: {paris1: 10.0.3.2:8620, paris2: 10.0.4.2:8620}\n"
+
+
+class Case(test_networks.Case):
+    def lose(self, n, way, what):
+        """nft drops packets on one way, and counts them."""
+        n.nft("m", f"table ip loss_{way} {{\n counter lost_{way} {{}}\n chain f {{\n type filter hook forward priority 0;\n"
+                   f" oifname to_{way} ip daddr 10.2.0.0/16 {what} counter name lost_{way} drop\n }}\n}}\n")
+
+    def start(self, n, name):
+        point = points.Point(self.path(name + ".yaml"), prefix=n.prefix(WAYS.get(name, "a")))
+        self.points.append(point)
+        self.point[name] = point
+        return point
+
+    def begin(self, n, more=(CONNECTS, ""), streams=()):
+        self.keys("psk")
+        self.point = {}
+        self.write("london.yaml", LONDON.format(more=more[0]))
+        for name in WAYS:
+            self.write(name + ".yaml", PARIS.format(name=name, more=more[1]))
+            self.start(n, name).wait_for("listening on")
+        self.start(n, "london").wait_for("agreed on", 4)
+        for name in WAYS:
+            self.point[name].wait_for("agreed on", 2)
+        for number, (host, list_of) in enumerate(streams):
+            n.source(host, list_of, number + 1)
+        time.sleep(1.7)
+        n.go()
+
+    def end(self, n):
+        n.wait()
+        time.sleep(3.5)
+        for point in self.point.values():
+            point.stop()
+        self.results, self.sums = {}, {}
+        for name, point in self.point.items():
+            self.results[name], self.sums[name] = point.end()
+        if os.environ.get("SHOW"):
+            for to in (BOTH, *WAYS):
+                print(to, *brief(self.lane(to)), sep="\n")
+            print(self.point["london"].log, self.point["paris1"].log)
+
+    def lane(self, to, at="london", sender="london"):
+        """Final results."""
+        return [r for r in self.results[at] if r["from"] == sender and r["to"] == to and r["final"]]
+
+    def check(self, sent):
+        """What must hold whatever happened."""
+        for results in self.results.values():
+            for r in results:
+                self.assert_conserved(r)
+        for name in WAYS:
+            for at in ("london", name):
+                for r in self.lane(name, at):
+                    if r["status"] != "unknown":
+                        self.assertEqual((r["lost"], r["loss_ratio"]), (0, None), r)
+        union = self.lane(BOTH)
+        starts = [r["start_ns"] for r in union]
+        self.assertEqual(starts, sorted(set(starts)))
+        for a, b in zip(starts, starts[1:]):
+            self.assertEqual(b - a, 10**9, starts)
+        for r in union:
+            self.assertIsNone(r["delay_ns"]["mean"], r)
+        # Each lane leaves out its own session only: that with the other peer is unshared.
+        if all(r["status"] == "measured" for r in union):
+            self.assertEqual(sum(r["sent"] for r in union), sent, brief(union))
+            self.assertLess(sum(r["unshared_sent"] for r in union), 100, brief(union))
+        return union
+
+
+class Divided(Case):
+    def run_ways(self, per_packet, loss=None, more=(CONNECTS, ""), **how):
+        n = self.network(networks.Diamond, per_packet)
+        if loss:
+            self.lose(n, "c", loss)
+        self.begin(n, more, [("s", [stream("10.2", flows=200, **how)]), ("t", [stream("10.1", "10.2", count=1000, rate=250)])])
+        self.end(n)
+        truth = n.counters("m")
+        lost = truth.get("lost_c", 0)
+        union = self.check(RATE * SECONDS)
+        self.assert_measured(union)
+        self.assertEqual(self.total(union, "lost", "extra", "matched", "late")[:2], [lost, 0], brief(union))
+        got = {"paris1": truth["b"], "paris2": truth["c"]}
+        for name, count in got.items():
+            for at in ("london", name):
+                lane = self.lane(name, at)
+                self.assert_measured(lane)
+                self.assertEqual(sum(self.total(lane, "matched", "late")), count, brief(lane))
+                self.assertEqual(self.total(lane, "extra"), [0], brief(lane))
+                self.assertTrue(all(r["delay_ns"]["mean"] for r in lane if r["matched"] > 100), lane)
+        self.assertGreater(min(got.values()), RATE * SECONDS / 5)
+        for name in ("paris1", "paris2"):
+            self.assertEqual(self.total(self.lane("london", "london", name), "lost"), [0])
+        self.assertNotIn("load sharing", self.point["london"].log)
+        return union, lost
+
+    def test_by_flow(self):
+        self.run_ways(False)
+
+    def test_by_packet(self):
+        self.run_ways(True)
+
+    def test_by_flow_with_loss(self):
+        _, lost = self.run_ways(False, "numgen inc mod 40 0")
+        self.assertGreater(lost, 10)
+
+    def test_by_packet_with_loss(self):
+        """The peers connect, and choose the seeds, until london tells them others."""
+        _, lost = self.run_ways(True, "numgen inc mod 40 0", ("", f"    connect: {ADDRESS['london']}:8620\n"))
+        self.assertEqual(lost, RATE * SECONDS // 80)
+
+    def test_scope_all(self):
+        n = self.network(networks.Diamond, True)
+        self.lose(n, "b", "numgen inc mod 50 0")
+        self.begin(n, (CONNECTS + "    scope: all\n    classes: [{name: udp, filter: udp}]\n", ""), [("s", [stream("10.2")])])
+        self.end(n)
+        union = self.check(RATE * SECONDS)
+        self.assert_measured(union)
+        self.assertEqual(self.total(union, "lost", "extra", "unshared_sent"), [n.counters("m")["lost_b"], 0, 0], brief(union))
+
+    def test_identical(self):
+        """All packets are the same: which copy went where nobody knows, but how many."""
+        n = self.network(networks.Diamond, True)
+        self.lose(n, "c", "udp length 80 numgen inc mod 9 0")
+        self.begin(n, streams=[("s", [stream("10.2", count=817, rate=200, same=True, id=1, df=0x4000), stream("10.2", count=410, rate=100, size=300)])])
+        self.end(n)
+        union = self.check(817 + 410)
+        lost = n.counters("m")["lost_c"]
+        self.assertEqual(self.total(union, "extra"), [0], brief(union))
+        if all(r["status"] == "measured" for r in union):
+            self.assertEqual(self.total(union, "lost"), [lost], brief(union))
+        else:
+            self.assertLessEqual(self.total(union, "lost")[0], lost, brief(union))
+
+
+class OnePeerGone(Case):
+    def test_killed(self):
+        """What paris2 got is unknown while it is away: nothing is lost for that, and what paris1 got is told."""
+        n = self.network(networks.Diamond, True)
+        self.lose(n, "b", "numgen inc mod 50 0")
+        seconds = 17
+        self.begin(n, streams=[("s", [stream("10.2", count=400 * seconds, rate=400, flows=50)])])
+        time.sleep(4)
+        self.point["paris2"].stop(signal.SIGKILL)
+        self.point["paris2"].process.wait()
+        self.point["paris2"].close()
+        time.sleep(3)
+        self.start(n, "paris2").wait_for("agreed on", 2)
+        self.end(n)
+        union = self.check(400 * seconds)
+        lost, pending = self.total(union, "lost", "pending")
+        truth = n.counters("m")["lost_b"]
+        self.assertLessEqual(lost, truth, brief(union))
+        self.assertGreaterEqual(lost + pending, truth, brief(union))
+        states = [r["status"] for r in union if r["sent"]]
+        self.assertEqual((states[1], states[-2]), ("measured", "measured"), brief(union))
+        partial = [r for r in union if r["status"] == "partial"]
+        self.assertTrue(partial, brief(union))
+        for r in partial:
+            self.assertRegex(r["cause"], "paris2|not known of all peers", r)
+        self.assertGreater(max(r["matched"] for r in partial), 150, brief(partial))
+        self.assertGreater(sum(r["lost"] for r in union if r["status"] == "measured"), 20, brief(union))
+
+
+if __name__ == "__main__":
+    test_networks.run_all(sys.modules["__main__"], __file__)
