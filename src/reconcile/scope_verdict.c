@@ -38,15 +38,18 @@
 #define FLOW_SLOTS     131072u
 #define NETWORK_SLOTS  65536u
 #define NEVER          INT32_MIN
-#define WHOLE_MIN      3 /* packets in a row that are missing: the flow may have gone another way */
+/* So many packets in a row are missing, for so long: a flow may have gone another way. */
+#define WHOLE_MIN 3
+#define WHOLE_NS  INT64_C(100000000)
+#define UNLIKELY  1e-4 /* what loss does not explain */
 
 _Static_assert(OW_SCOPE_FLOWS_MAX == FLOW_SLOTS / 4 * 3 && OW_SCOPE_NETWORKS_MAX == NETWORK_SLOTS / 4 * 3,
                "the limits of the tables");
 
 /* Packets in a row that did not match, of a flow or a pair; times are those of sending. */
 struct run {
-	int64_t matched_ns;     /* the last one that matched */
-	int64_t from_ns, to_ns; /* the latest run that a match ended after more than the waiting time: between these */
+	int64_t matched_ns;     /* the last one that matched; 0 = none */
+	int64_t from_ns, to_ns; /* the latest run that a match ended, and that loss does not explain: between these */
 	uint32_t missing;       /* packets since the last match */
 };
 
@@ -84,9 +87,10 @@ struct network {
 
 /* Of a flow of the interval at hand. */
 struct work {
-	uint32_t packets, matched, after, unmatched;
-	int64_t first_ns, last_ns; /* of the matched, or of the unmatched packets */
-	int64_t from_ns, to_ns;    /* of a run: packets between these are whole flows */
+	uint32_t packets, matched, before, after, unmatched; /* before and after those that matched */
+	int64_t first_ns, last_ns;                           /* of the matched, or of the unmatched packets */
+	struct run run[2]; /* of the flow and its pair: packets in these are whole flows */
+	struct network *pair;
 	int64_t last_match_ns;
 	struct ow_flow_loss loss;
 	bool known; /* has an entry */
@@ -108,6 +112,7 @@ struct ow_scope_verdict {
 	size_t room, kind_room;
 	struct ow_loss_bins bins;
 	double sent, lost;             /* of own flows: q */
+	double unlikely;               /* packets in a row that are missing */
 	double absent, news;           /* flows of the lane */
 	double fast_absent, fast_news; /* the same, of the last seconds */
 	bool missing;
@@ -290,17 +295,34 @@ static void count_new_flow(struct ow_scope_verdict *v, struct network *pair, str
 	v->fast_news++;
 }
 
-/* A packet matched. A late one may be of the middle of a run, which then was none. */
-static void end_missing(const struct ow_scope_verdict *v, struct run *run, int64_t first_ns, int64_t last_ns)
+/* Whether a run of missing packets, before this time, may have gone another way: it lasted longer than the waiting time, or
+ * loss does not explain it. One packet of a flow may just be lost, while others of the pair arrive. */
+static bool is_whole(const struct ow_scope_verdict *v, const struct run *run, int64_t first_ns, bool is_pair)
 {
-	if (run->missing >= WHOLE_MIN && first_ns - run->matched_ns > v->wait_ns) {
-		run->from_ns = run->matched_ns;
+	int64_t length_ns = first_ns - run->matched_ns;
+	if (is_pair && !run->matched_ns)
+		return false;
+	if (run->missing >= WHOLE_MIN && length_ns >= WHOLE_NS && run->missing >= v->unlikely)
+		return true;
+	return run->missing >= (is_pair ? 1 : WHOLE_MIN) && length_ns > v->wait_ns;
+}
+
+/* A packet matched. A late one may be of the middle of a run, which then was shorter. Runs that follow each other soon
+ * are one: flows move to and fro. */
+static void end_missing(const struct ow_scope_verdict *v, struct run *run, int64_t first_ns, int64_t last_ns,
+                        bool is_pair)
+{
+	if (run->missing && is_whole(v, run, first_ns, is_pair)) {
+		if (!run->to_ns || run->matched_ns - run->to_ns > v->wait_ns)
+			run->from_ns = run->matched_ns;
 		run->to_ns = first_ns;
 	} else if (first_ns > run->from_ns && first_ns < run->to_ns) {
-		run->to_ns = first_ns - run->from_ns > v->wait_ns ? first_ns : run->from_ns;
+		run->to_ns = first_ns - run->from_ns >= WHOLE_NS ? first_ns : run->from_ns;
 	}
-	run->matched_ns = last_ns > run->matched_ns ? last_ns : run->matched_ns;
-	run->missing = 0;
+	if (last_ns > run->matched_ns) {
+		run->matched_ns = last_ns;
+		run->missing = 0;
+	}
 }
 
 static void pass(struct network *n, int32_t tick)
@@ -310,15 +332,12 @@ static void pass(struct network *n, int32_t tick)
 }
 
 /* Packets of the flow matched: so its networks pass. */
-static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_flow *flow, bool first,
-                        int64_t first_ns, int64_t last_ns)
+static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_flow *flow, bool first)
 {
 	struct network *pair = network_of(&v->pairs, ow_scope_key(flow->pair), tick, flow);
 	struct network *dest = network_of(&v->dests, ow_scope_key(flow->dest), tick, flow);
 	pass(pair, tick);
 	pass(dest, tick);
-	if (pair)
-		end_missing(v, &pair->run, first_ns, last_ns);
 	if (first)
 		count_new_flow(v, pair, dest, 0);
 }
@@ -343,8 +362,8 @@ static void note_match(struct ow_scope_verdict *v, struct flow *f, int32_t tick,
 	f->stopped = false;
 	mark_match(f, tick);
 	end_run(v, f, tick);
-	end_missing(v, &f->run, first_ns, last_ns);
-	count_match(v, tick, flow, !f->counted, first_ns, last_ns);
+	end_missing(v, &f->run, first_ns, last_ns, false);
+	count_match(v, tick, flow, !f->counted);
 	f->counted = true;
 }
 
@@ -361,23 +380,14 @@ static void note_ttl(struct ow_scope_verdict *v, struct flow *f, int32_t tick, c
 	f->ttl = flow->ttl;
 }
 
-static void note_missing(struct ow_scope_verdict *v, const struct ow_scope_flow *flow, uint32_t packets)
-{
-	struct network *pair = ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair));
-	if (pair)
-		pair->run.missing += packets;
-}
-
 static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow, struct work *w)
 {
 	int32_t tick = tick_of(v, interval);
 	struct flow *f = ow_scope_table_get(&v->flows, flow->flow, tick);
 	int64_t first_ns = absolute(v, interval, w->first_ns), last_ns = absolute(v, interval, w->last_match_ns);
-	if (!w->matched && !flow->later)
-		note_missing(v, flow, w->packets);
 	if (!f) {
 		if (w->matched)
-			count_match(v, tick, flow, true, first_ns, last_ns);
+			count_match(v, tick, flow, true);
 		return;
 	}
 	if (!f->packets) {
@@ -387,9 +397,41 @@ static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct
 	f->packets += w->packets;
 	f->sent_ns = absolute(v, interval, w->last_ns);
 	note_ttl(v, f, tick, flow);
-	if (w->matched)
-		note_match(v, f, tick, flow, first_ns, last_ns);
-	f->run.missing += w->matched ? w->after : w->packets;
+	f->run.missing += w->matched ? w->before : w->packets;
+	if (!w->matched)
+		return;
+	note_match(v, f, tick, flow, first_ns, last_ns);
+	f->run.missing = w->after;
+	if (w->run[0].to_ns > w->run[0].from_ns) {
+		f->run.from_ns = absolute(v, interval, w->run[0].from_ns);
+		f->run.to_ns = absolute(v, interval, w->run[0].to_ns);
+	}
+}
+
+/* The runs of pairs: packet by packet, if any is missing. */
+static void note_pairs(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
+                       size_t flow_count, const struct ow_sighting *packets, const uint8_t *matched, size_t count)
+{
+	bool missing = false;
+	for (size_t k = 0; k < flow_count; k++) {
+		struct work *w = &v->work[k];
+		w->pair = flows[k].later ? NULL : ow_scope_table_find(&v->pairs, ow_scope_key(flows[k].pair));
+		missing |= w->pair && w->matched < w->packets;
+	}
+	for (size_t k = 0; k < flow_count && !missing; k++) {
+		const struct work *w = &v->work[k];
+		if (w->pair && w->matched)
+			end_missing(v, &w->pair->run, absolute(v, interval, w->first_ns),
+			            absolute(v, interval, w->last_match_ns), true);
+	}
+	for (size_t i = 0; i < count && missing; i++) {
+		struct network *pair = packets[i].flow ? v->work[packets[i].flow - 1].pair : NULL;
+		int64_t at_ns = absolute(v, interval, packets[i].time_ns);
+		if (pair && matched[i])
+			end_missing(v, &pair->run, at_ns, at_ns, true);
+		else if (pair)
+			pair->run.missing++;
+	}
 }
 
 /* Which flows count for the loss: those that pass B and have more than one packet. */
@@ -402,9 +444,20 @@ static uint8_t kind_of(const struct ow_scope_verdict *v, int64_t interval, const
 	return (uint8_t)((own ? KIND_OWN : 0) | (w->matched ? 0 : KIND_UNMATCHED));
 }
 
+/* The flow matches again, after some packets in this interval that did not. */
+static void end_gap(const struct ow_scope_verdict *v, struct work *w, int64_t time_ns)
+{
+	const struct run gap = {.matched_ns = w->last_match_ns, .missing = w->after};
+	if (!is_whole(v, &gap, time_ns, false))
+		return;
+	if (!w->run[0].to_ns)
+		w->run[0].from_ns = w->last_match_ns;
+	w->run[0].to_ns = time_ns;
+}
+
 /* Sums up the packets of each flow. */
-static int sum_packets(struct work *work, size_t flows, const struct ow_sighting *packets, const uint8_t *matched,
-                       size_t count)
+static int sum_packets(const struct ow_scope_verdict *v, struct work *work, size_t flows,
+                       const struct ow_sighting *packets, const uint8_t *matched, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (packets[i].flow > flows)
@@ -414,12 +467,17 @@ static int sum_packets(struct work *work, size_t flows, const struct ow_sighting
 		struct work *w = &work[packets[i].flow - 1];
 		w->packets++;
 		w->last_ns = packets[i].time_ns;
-		w->after++;
-		if (!matched[i])
+		if (!matched[i]) {
+			w->after++;
 			continue;
-		w->after = 0;
-		if (!w->matched++)
+		}
+		if (!w->matched++) {
 			w->first_ns = packets[i].time_ns;
+			w->before = w->after;
+		} else if (w->after) {
+			end_gap(v, w, packets[i].time_ns);
+		}
+		w->after = 0;
 		w->last_match_ns = packets[i].time_ns;
 	}
 	return 0;
@@ -471,8 +529,9 @@ int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const st
 	if (interval <= v->last)
 		return -EINVAL;
 	int r = prepare(v, flow_count);
+	v->unlikely = log(UNLIKELY) / log(usual_loss(v));
 	if (r == 0)
-		r = sum_packets(v->work, flow_count, packets, matched, count);
+		r = sum_packets(v, v->work, flow_count, packets, matched, count);
 	if (r < 0)
 		return r;
 	v->last = interval;
@@ -480,6 +539,7 @@ int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const st
 		if (v->work[k].packets)
 			note_flow(v, interval, &flows[k], &v->work[k]);
 	}
+	note_pairs(v, interval, flows, flow_count, packets, matched, count);
 	for (size_t k = 0; k < flow_count; k++)
 		v->kind[k] = kind_of(v, interval, &flows[k], &v->work[k]);
 	count_bins(v, interval, packets, matched, count);
@@ -493,16 +553,16 @@ void ow_scope_verdict_late(struct ow_scope_verdict *v, int64_t interval, const s
 	int32_t tick = tick_of(v, interval);
 	int64_t at_ns = absolute(v, interval, time_ns);
 	struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
-	if (!f) {
-		count_match(v, tick, flow, true, at_ns, at_ns);
-		return;
-	}
-	struct ow_loss_bin *bin = ow_loss_bin_at(&v->bins, at_ns);
+	struct ow_loss_bin *bin = f ? ow_loss_bin_at(&v->bins, at_ns) : NULL;
 	if (bin)
 		bin->lost -= bin->lost > 0 && f->matched && f->packets >= 2;
-	uint32_t missing = f->matched && at_ns <= f->run.matched_ns ? f->run.missing : 0;
-	note_match(v, f, tick, flow, at_ns, at_ns);
-	f->run.missing = missing;
+	if (f)
+		note_match(v, f, tick, flow, at_ns, at_ns);
+	else
+		count_match(v, tick, flow, true);
+	struct network *pair = ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair));
+	if (pair)
+		end_missing(v, &pair->run, at_ns, at_ns, true);
 }
 
 void ow_scope_verdict_ttl(struct ow_scope_verdict *v, int64_t interval, const uint64_t *pair_keys, const int8_t *change,
@@ -632,29 +692,30 @@ static void note_stop(const struct judging *j, const struct ow_scope_flow *flow,
 	struct ow_scope_verdict *v = j->v;
 	uint32_t missing = f->run.missing;
 	if (f->stopped || !f->matched || missing < WHOLE_MIN || f->sent_ns - f->run.matched_ns < v->wait_ns ||
-	    missing * log(j->q) > log(1e-4) || w->first_ns < f->run.matched_ns)
+	    missing * log(j->q) > log(UNLIKELY) || w->first_ns < f->run.matched_ns)
 		return;
 	f->stopped = true;
 	tell(v, OW_SCOPE_STOPPED, w->first_ns, flow->network, flow->version, &(struct ow_scope_event){.flows = 1});
 }
 
-/* Which lost packets of the flow are of a run in which nothing of the flow, or of its pair, arrived: it has not ended, or
- * lasted longer than the waiting time. */
+/* Which lost packets of the flow are of a run in which nothing of the flow, or of its pair, arrived: after last_ns, or in
+ * a run that has ended. */
 static void find_whole(const struct judging *j, const struct ow_scope_flow *flow, const struct flow *f, struct work *w)
 {
 	const struct network *pair = ow_scope_table_find(&j->v->pairs, ow_scope_key(flow->pair));
-	const struct run *const runs[] = {f ? &f->run : NULL, pair ? &pair->run : NULL};
-	w->last_ns = f && f->matched ? INT64_MAX : INT64_MIN;
-	for (size_t i = 0; i < 2; i++) {
-		if (!runs[i])
-			continue;
-		if (runs[i]->missing >= WHOLE_MIN && runs[i]->matched_ns < w->last_ns)
-			w->last_ns = runs[i]->matched_ns;
-		if (w->to_ns <= w->from_ns) {
-			w->from_ns = runs[i]->from_ns;
-			w->to_ns = runs[i]->to_ns;
-		}
-	}
+	w->last_ns = INT64_MIN;
+	if (!f || !f->matched || !pair)
+		return;
+	w->run[0] = f->run;
+	w->run[1] = pair->run;
+	w->last_ns = pair->run.matched_ns;
+	if (f->run.missing >= WHOLE_MIN && f->run.matched_ns < w->last_ns)
+		w->last_ns = f->run.matched_ns;
+}
+
+static bool is_in(const struct run *run, int64_t at_ns)
+{
+	return at_ns > run->from_ns && at_ns < run->to_ns;
 }
 
 static void judge_flows(const struct judging *j)
@@ -681,7 +742,7 @@ static void judge_packets(const struct judging *j, uint8_t *fate, struct ow_scop
 		const struct work *w = &j->v->work[packet->flow];
 		bool lost = w->fate == OW_SCOPE_LOST;
 		int64_t at_ns = absolute(j->v, j->interval, packet->time_ns);
-		bool whole = lost && (at_ns > w->last_ns || (at_ns > w->from_ns && at_ns < w->to_ns));
+		bool whole = lost && (at_ns > w->last_ns || is_in(&w->run[0], at_ns) || is_in(&w->run[1], at_ns));
 		fate[i] = whole ? OW_SCOPE_LOST_WHOLE : w->fate;
 		sums->lost += lost;
 		sums->whole += whole;
