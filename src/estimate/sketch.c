@@ -89,8 +89,9 @@ int ow_sketch_create(const struct ow_sketch_params *params, struct ow_sketch **r
 	struct ow_sketch_params p;
 	struct ow_synopsis *synopsis;
 	int r = ow_versioned_take(&p, sizeof p, params, PARAMS_LEAST, "ow_sketch_params", err);
-	if (r == 0)
-		r = ow_sketch_synopsis(&p, &synopsis, err);
+	if (r < 0)
+		return r;
+	r = ow_sketch_synopsis(&p, &synopsis, err);
 	if (r < 0)
 		return r;
 	bool keeps = p.keep != OW_KEEP_NOT && ow_sketch_uses_records(synopsis->ops->kind);
