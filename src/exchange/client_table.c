@@ -18,7 +18,7 @@ struct ow_client_table {
 	uint64_t seed;
 };
 
-int ow_client_table_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_client_table **ret_visitors)
+int ow_client_table_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_client_table **ret_table)
 {
 	struct ow_client_table *v = calloc(1, sizeof *v);
 	if (!v || !(v->place = calloc(places, sizeof *v->place))) {
@@ -28,16 +28,16 @@ int ow_client_table_create(size_t places, int64_t idle_ns, uint64_t seed, struct
 	v->places = places;
 	v->idle_ns = idle_ns;
 	v->seed = seed;
-	*ret_visitors = v;
+	*ret_table = v;
 	return 0;
 }
 
-void ow_client_table_free(struct ow_client_table *visitors)
+void ow_client_table_free(struct ow_client_table *table)
 {
-	if (!visitors)
+	if (!table)
 		return;
-	free(visitors->place);
-	free(visitors);
+	free(table->place);
+	free(table);
 }
 
 static uint64_t hash_of(uint64_t seed, const uint8_t key[20])
@@ -47,18 +47,18 @@ static uint64_t hash_of(uint64_t seed, const uint8_t key[20])
 	return ow_mix64(hash ^ ow_load_le32(key + 16) ^ seed << 1);
 }
 
-struct ow_client *ow_client_table_find(struct ow_client_table *visitors, const uint8_t key[20], int64_t now_ns,
+struct ow_client *ow_client_table_find(struct ow_client_table *table, const uint8_t key[20], int64_t now_ns,
                                        double tokens)
 {
-	size_t sets = visitors->places / WAYS;
-	struct ow_client *set = visitors->place + (hash_of(visitors->seed, key) & (sets - 1)) * WAYS, *oldest = set;
+	size_t sets = table->places / WAYS;
+	struct ow_client *set = table->place + (hash_of(table->seed, key) & (sets - 1)) * WAYS, *oldest = set;
 	for (int i = 0; i < WAYS; i++) {
 		if (set[i].used && memcmp(set[i].key, key, sizeof set[i].key) == 0)
 			return &set[i];
 		if (!set[i].used || (oldest->used && set[i].last_ns < oldest->last_ns))
 			oldest = &set[i];
 	}
-	if (oldest->used && now_ns - oldest->last_ns < visitors->idle_ns)
+	if (oldest->used && now_ns - oldest->last_ns < table->idle_ns)
 		return NULL;
 	*oldest = (struct ow_client){.used = true, .last_ns = now_ns, .tokens = tokens};
 	memcpy(oldest->key, key, sizeof oldest->key);

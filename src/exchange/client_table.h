@@ -22,10 +22,10 @@ struct ow_client {
 };
 
 /* places: number of slots, a power of two, at least 8. */
-int ow_client_table_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_client_table **ret_visitors);
-void ow_client_table_free(struct ow_client_table *visitors);
+int ow_client_table_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_client_table **ret_table);
+void ow_client_table_free(struct ow_client_table *table);
 /* The client with this key; a new one has number 0 and `tokens` tokens. NULL if there is no slot. */
-struct ow_client *ow_client_table_find(struct ow_client_table *visitors, const uint8_t key[20], int64_t now_ns,
+struct ow_client *ow_client_table_find(struct ow_client_table *table, const uint8_t key[20], int64_t now_ns,
                                        double tokens);
 
 /* Keys. A whole IPv6 /64 is one source, because its owner has all its addresses. */

@@ -120,7 +120,7 @@ struct run;
 struct side {
 	struct run *run;
 	struct ow_session *session;
-	struct ow_interval_log *ledger;
+	struct ow_interval_log *log;
 	struct ow_exchange *exchange;
 	struct ow_interval_packets *page; /* packets of the current interval */
 	int code;
@@ -247,11 +247,11 @@ static int make_page(struct side *side, const struct seen *seen, unsigned interv
 		                           .packets = count,
 		                           .bytes = count * PACKET_BYTES};
 		memcpy(chunk->stamp, seen->stamp + first, count * sizeof *seen->stamp);
-		r = ow_interval_log_add(side->ledger, chunk);
+		r = ow_interval_log_add(side->log, chunk);
 	}
 	free(chunk);
 	if (r == 0)
-		side->page = ow_interval_log_next(side->ledger, side->run->t0_ns + (int64_t)(interval + 1) * LENGTH_NS);
+		side->page = ow_interval_log_next(side->log, side->run->t0_ns + (int64_t)(interval + 1) * LENGTH_NS);
 	return r < 0 ? r : side->page ? 0 : -ENOMEM;
 }
 
@@ -273,11 +273,11 @@ static int side_create(struct run *run, int which)
 	                                      .patience_ns = PATIENCE_NS,
 	                                      .pages_max = 4};
 	ow_identity_seed(&options.identity, run->options->seed);
-	struct ow_interval_log_options ledger = {options.identity, run->t0_ns, LENGTH_NS, STAMPS_MAX, 4};
+	struct ow_interval_log_options of_log = {options.identity, run->t0_ns, LENGTH_NS, STAMPS_MAX, 4};
 	struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .shift = on_shift, .arg = side};
 	side->run = run;
 	side->session = run->pair.session[which];
-	int r = ow_interval_log_create(&ledger, &side->ledger);
+	int r = ow_interval_log_create(&of_log, &side->log);
 	return r < 0 ? r : ow_exchange_create(&options, &sinks, &side->exchange);
 }
 
@@ -285,7 +285,7 @@ static void side_done(struct side *side)
 {
 	ow_interval_packets_free(side->page);
 	ow_exchange_free(side->exchange);
-	ow_interval_log_free(side->ledger);
+	ow_interval_log_free(side->log);
 }
 
 /* -- the run ------------------------------------------------------------------------------------------------------ */

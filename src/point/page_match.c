@@ -91,11 +91,11 @@ static int collect_names(struct join *join)
 		for (size_t i = 0; r == 0 && i < pages[side]->copies; i++)
 			r = add_name(&join->names, pages[side]->copy[i].id, pages[side]->copy[i].base_id);
 	}
-	if (!join->past->settle || !ow_interval_results_waiting(join->past->settle))
+	if (!join->past->results || !ow_interval_results_waiting(join->past->results))
 		return r;
 	for (size_t j = 0; r == 0 && j < join->b->count; j++) {
 		uint64_t id = join->b->stamp[j].id;
-		if (join->of_b[j] != OW_PAIRING_NONE && ow_interval_results_waits(join->past->settle, id))
+		if (join->of_b[j] != OW_PAIRING_NONE && ow_interval_results_waits(join->past->results, id))
 			r = add_name(&join->names, id, id);
 	}
 	return r;
@@ -152,8 +152,8 @@ static void pair_group(struct join *join, uint32_t g)
 {
 	size_t as, bs, waiting = 0;
 	const uint32_t *a = group_of(&join->at_a, g, &as), *b = group_of(&join->at_b, g, &bs);
-	if (join->past->settle)
-		waiting = ow_interval_results_waits(join->past->settle, join->names.base[g]);
+	if (join->past->results)
+		waiting = ow_interval_results_waits(join->past->results, join->names.base[g]);
 	for (size_t i = 0; i < as; i++)
 		join->of_a[a[i]] = OW_PAIRING_NONE;
 	for (size_t j = 0; j < bs; j++)
@@ -347,7 +347,7 @@ static size_t list_strangers(const struct join *join, const struct ow_interval_r
 		uint32_t group = group_named(&join->names, base);
 		if (group)
 			group_of(&join->at_a, group - 1, &as);
-		if (!as && !(join->past->settle && ow_interval_results_waits(join->past->settle, base)))
+		if (!as && !(join->past->results && ow_interval_results_waits(join->past->results, base)))
 			id[count++] = base;
 	}
 	qsort(id, count, sizeof *id, by_id);

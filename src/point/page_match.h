@@ -29,7 +29,7 @@ struct ow_joined {
 
 /* What earlier intervals have left. */
 struct ow_page_match_past {
-	const struct ow_interval_results *settle; /* waiting packets; may be NULL */
+	const struct ow_interval_results *results; /* waiting packets; may be NULL */
 	/* packets that arrived in the last interval, to detect duplicates; or NULL */
 	const struct ow_interval_packets *b;
 	struct ow_shared_flows *shared; /* if flows are noted; the flows of this interval are added */

@@ -28,7 +28,7 @@ struct output {
 	enum ow_config_output kind;
 	bool provisional;
 	struct ow_render_text text;
-	struct ow_store_writer *keeper;
+	struct ow_store_writer *writer;
 	struct ow_epoch_writer *flows;
 	struct ow_exporter *exporter;
 	struct ow_journal *journal;
@@ -52,8 +52,8 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 		ow_result_json(stdout, result);
 	else if (out->kind == OW_OUTPUT_TEXT && (result->final || result->waiting || out->provisional))
 		ow_render_text(&out->text, result);
-	if (out->keeper)
-		ow_store_writer_add(out->keeper, result);
+	if (out->writer)
+		ow_store_writer_add(out->writer, result);
 	ow_exporter_result(out->exporter, result);
 }
 
@@ -62,8 +62,8 @@ static void on_flow_event(void *arg, const struct ow_flow_event *event)
 	const struct output *out = arg;
 	if (out->kind == OW_OUTPUT_JSON)
 		ow_flow_event_json(stdout, event);
-	if (out->keeper)
-		ow_store_writer_add_event(out->keeper, event);
+	if (out->writer)
+		ow_store_writer_add_event(out->writer, event);
 }
 
 static void on_total(void *arg, const struct ow_interval_result *total)
@@ -83,7 +83,7 @@ static void on_total(void *arg, const struct ow_interval_result *total)
 static void log_store(struct output *out)
 {
 	struct ow_error line;
-	while (ow_store_writer_news(out->keeper, &line))
+	while (ow_store_writer_news(out->writer, &line))
 		log_event(out, OW_EVENT_WARNING, line.text);
 }
 
@@ -92,11 +92,11 @@ static void on_flush(void *arg)
 	struct output *out = arg;
 	struct ow_store_writer_state state;
 	fflush(stdout);
-	if (!out->keeper)
+	if (!out->writer)
 		return;
-	ow_store_writer_commit(out->keeper);
+	ow_store_writer_commit(out->writer);
 	log_store(out);
-	ow_store_writer_state(out->keeper, &state);
+	ow_store_writer_state(out->writer, &state);
 	ow_exporter_store(out->exporter, state.lost, state.waiting);
 }
 
@@ -104,12 +104,12 @@ static void on_flush(void *arg)
 static void end_store(struct output *out)
 {
 	struct ow_store_writer_state state;
-	if (!out->keeper)
+	if (!out->writer)
 		return;
-	ow_store_writer_commit(out->keeper);
-	ow_store_writer_stop(out->keeper);
+	ow_store_writer_commit(out->writer);
+	ow_store_writer_stop(out->writer);
 	log_store(out);
-	ow_store_writer_state(out->keeper, &state);
+	ow_store_writer_state(out->writer, &state);
 	if (state.waiting || state.lost) {
 		struct ow_error line;
 		ow_error_set(&line, EIO, "store: %zu %s could not be written, %ju %s lost before", state.waiting,
@@ -117,7 +117,7 @@ static void end_store(struct output *out)
 		             ow_plural(state.lost, "interval was", "intervals were"));
 		log_event(out, OW_EVENT_ERROR, line.text);
 	}
-	ow_store_writer_free(out->keeper);
+	ow_store_writer_free(out->writer);
 }
 
 /* Receives epochs of recorded flows; called in the recording threads. */
@@ -204,7 +204,7 @@ static int confine(void *arg, struct ow_error *err)
 	/* Here, because both start threads. */
 	struct ow_store_writer_options keep = {.path = c->store, .limits = {c->retention_ns, c->store_max}};
 	if (c->store)
-		r = ow_store_writer_create(&keep, &out->keeper, err);
+		r = ow_store_writer_create(&keep, &out->writer, err);
 	if (r == 0 && c->flows_count)
 		r = ow_epoch_writer_create(c, &out->flows, err);
 	return r < 0 ? r : start_exporter(out, err);
@@ -236,8 +236,8 @@ static int read_again(struct output *out, struct ow_error *err)
 	}
 	ow_config_free(*out->config);
 	*out->config = next;
-	if (out->keeper)
-		ow_store_writer_limit(out->keeper, &(struct ow_store_limits){next->retention_ns, next->store_max});
+	if (out->writer)
+		ow_store_writer_limit(out->writer, &(struct ow_store_limits){next->retention_ns, next->store_max});
 	return 0;
 }
 

@@ -55,17 +55,17 @@ int ow_late_packets_create(uint32_t horizon, struct ow_late_packets **ret_carry)
 {
 	if (horizon < 1 || horizon > OW_LATE_PACKETS_HORIZON_MAX)
 		return -EINVAL;
-	struct ow_late_packets *carry = calloc(1, sizeof *carry);
-	if (!carry)
+	struct ow_late_packets *late = calloc(1, sizeof *late);
+	if (!late)
 		return -ENOMEM;
-	carry->horizon = horizon;
-	carry->first = carry->next = 1;
-	carry->open = calloc((size_t)horizon + 1, sizeof *carry->open);
-	if (!carry->open) {
-		free(carry);
+	late->horizon = horizon;
+	late->first = late->next = 1;
+	late->open = calloc((size_t)horizon + 1, sizeof *late->open);
+	if (!late->open) {
+		free(late);
 		return -ENOMEM;
 	}
-	*ret_carry = carry;
+	*ret_carry = late;
 	return 0;
 }
 
@@ -75,26 +75,26 @@ static void table_done(struct table *table)
 	free(table->node);
 }
 
-void ow_late_packets_free(struct ow_late_packets *carry)
+void ow_late_packets_free(struct ow_late_packets *late)
 {
-	if (!carry)
+	if (!late)
 		return;
-	for (uint32_t i = 0; i <= carry->horizon; i++)
-		free(carry->open[i].id);
-	free(carry->open);
-	table_done(&carry->sent);
-	table_done(&carry->arrived);
-	free(carry);
+	for (uint32_t i = 0; i <= late->horizon; i++)
+		free(late->open[i].id);
+	free(late->open);
+	table_done(&late->sent);
+	table_done(&late->arrived);
+	free(late);
 }
 
-void ow_late_packets_listen(struct ow_late_packets *carry, const struct ow_late_packets_calls *calls)
+void ow_late_packets_listen(struct ow_late_packets *late, const struct ow_late_packets_calls *calls)
 {
-	carry->calls = *calls;
+	late->calls = *calls;
 }
 
-static struct open_interval *open_of(struct ow_late_packets *carry, uint64_t number)
+static struct open_interval *open_of(struct ow_late_packets *late, uint64_t number)
 {
-	return carry->open + number % (carry->horizon + 1);
+	return late->open + number % (late->horizon + 1);
 }
 
 /* The front node of the list of this id, or NULL. */
@@ -164,26 +164,26 @@ static int reserve(struct table *table, size_t more)
 	return r < 0 ? r : grow_nodes(table, need);
 }
 
-size_t ow_late_packets_waits(const struct ow_late_packets *carry, uint64_t id)
+size_t ow_late_packets_waits(const struct ow_late_packets *late, uint64_t id)
 {
-	const struct node *front = front_of(&carry->sent, id);
+	const struct node *front = front_of(&late->sent, id);
 	return front ? front->count : 0;
 }
 
-size_t ow_late_packets_waits_since(const struct ow_late_packets *carry, uint64_t id, int64_t since_ns)
+size_t ow_late_packets_waits_since(const struct ow_late_packets *late, uint64_t id, int64_t since_ns)
 {
-	const struct node *node = front_of(&carry->sent, id);
+	const struct node *node = front_of(&late->sent, id);
 	size_t waits = node ? node->count : 0;
 	while (node && node->packet.time_ns < since_ns) {
 		waits--;
-		node = node->next ? carry->sent.node + node->next - 1 : NULL;
+		node = node->next ? late->sent.node + node->next - 1 : NULL;
 	}
 	return waits;
 }
 
-size_t ow_late_packets_waiting(const struct ow_late_packets *carry)
+size_t ow_late_packets_waiting(const struct ow_late_packets *late)
 {
-	return carry->sent.used;
+	return late->sent.used;
 }
 
 /* Removes the front packet from its list, which may be empty afterwards. */
@@ -236,16 +236,16 @@ static int64_t difference(int64_t later_ns, int64_t earlier_ns)
  * Removes the packets of the oldest open interval that still wait, in the order of sending. Returns the number of
  * undecided ones; the others are in left.
  */
-static uint64_t take_left(struct ow_late_packets *carry, struct ow_scope_packet *left, size_t *ret_lefts)
+static uint64_t take_left(struct ow_late_packets *late, struct ow_scope_packet *left, size_t *ret_lefts)
 {
-	struct open_interval *open = open_of(carry, carry->first);
-	const struct ow_late_packets_calls *calls = &carry->calls;
+	struct open_interval *open = open_of(late, late->first);
+	const struct ow_late_packets_calls *calls = &late->calls;
 	uint64_t undecided = 0;
 	for (size_t i = 0; i < open->ids; i++) {
-		struct node *front = front_of(&carry->sent, open->id[i]);
-		if (!front || front->packet.number != carry->first)
+		struct node *front = front_of(&late->sent, open->id[i]);
+		if (!front || front->packet.number != late->first)
 			continue;
-		struct waiting packet = take(&carry->sent, front);
+		struct waiting packet = take(&late->sent, front);
 		if (!left || (calls->undecided && calls->undecided(calls->arg, packet.time_ns)))
 			undecided++;
 		else
@@ -259,10 +259,10 @@ static uint64_t take_left(struct ow_late_packets *carry, struct ow_scope_packet 
  * They are lost, or were not for the other point; if that is not known, they stay pending. Returns the number of
  * pending ones.
  */
-static uint64_t judge_left(struct ow_late_packets *carry, const struct ow_scope_packet *left, size_t lefts)
+static uint64_t judge_left(struct ow_late_packets *late, const struct ow_scope_packet *left, size_t lefts)
 {
-	const struct ow_late_packets_calls *calls = &carry->calls;
-	struct ow_late_packets_account *account = &open_of(carry, carry->first)->account;
+	const struct ow_late_packets_calls *calls = &late->calls;
+	struct ow_late_packets_account *account = &open_of(late, late->first)->account;
 	uint64_t unshared = 0;
 	if (calls->judge && lefts) {
 		uint8_t *fate = calloc(lefts, sizeof *fate);
@@ -277,58 +277,58 @@ static uint64_t judge_left(struct ow_late_packets *carry, const struct ow_scope_
 	account->lost += lefts - unshared;
 	account->sent -= unshared;
 	account->unshared += unshared;
-	carry->total.pending -= lefts;
-	carry->total.lost += lefts - unshared;
-	carry->total.sent -= unshared;
-	carry->total.unshared += unshared;
+	late->total.pending -= lefts;
+	late->total.lost += lefts - unshared;
+	late->total.sent -= unshared;
+	late->total.unshared += unshared;
 	return 0;
 }
 
 /* The oldest open interval can no longer change. */
-static void settle(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled)
+static void settle(struct ow_late_packets *late, struct ow_late_packets_account *ret_settled)
 {
-	struct open_interval *open = open_of(carry, carry->first);
+	struct open_interval *open = open_of(late, late->first);
 	struct ow_scope_packet *left = malloc((open->ids + 1) * sizeof *left);
 	size_t lefts = 0;
-	uint64_t undecided = take_left(carry, left, &lefts);
-	undecided += judge_left(carry, left, lefts);
+	uint64_t undecided = take_left(late, left, &lefts);
+	undecided += judge_left(late, left, lefts);
 	free(left);
 	assert(open->account.pending == undecided);
 	if (ret_settled)
 		*ret_settled = open->account;
 	free(open->id);
 	*open = (struct open_interval){0};
-	carry->first++;
+	late->first++;
 }
 
 /* A packet of one interval is in another one, which had counted it as extra. */
-static void meet(struct ow_late_packets *carry, struct ow_late_packets_late *late,
+static void meet(struct ow_late_packets *late, struct ow_late_packets_late *found,
                  struct ow_late_packets_account *sender, struct ow_late_packets_account *receiver)
 {
 	sender->late++;
 	sender->pending--;
-	sender->late_delay_ns += (double)late->delay_ns;
+	sender->late_delay_ns += (double)found->delay_ns;
 	receiver->extra--;
 	receiver->late_received++;
-	carry->total.late++;
-	carry->total.late_received++;
-	carry->total.pending--;
-	carry->total.extra--;
-	carry->total.late_delay_ns += (double)late->delay_ns;
-	if (carry->calls.late)
-		carry->calls.late(carry->calls.arg, late);
+	late->total.late++;
+	late->total.late_received++;
+	late->total.pending--;
+	late->total.extra--;
+	late->total.late_delay_ns += (double)found->delay_ns;
+	if (late->calls.late)
+		late->calls.late(late->calls.arg, found);
 }
 
 /* A packet that only B has: late if it waits. A packet cannot be late for the interval in which it was sent. */
-static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t place, const struct waiting *arrived,
+static bool came_late(struct ow_late_packets *late, uint64_t number, size_t place, const struct waiting *arrived,
                       bool timed, int64_t since_ns)
 {
-	struct node *front = front_of(&carry->sent, arrived->id);
+	struct node *front = front_of(&late->sent, arrived->id);
 	if (!front || front->packet.number >= number)
 		return false;
-	const struct waiting w = take_since(&carry->sent, front, timed ? INT64_MIN : since_ns, number);
-	front = front_of(&carry->sent, arrived->id);
-	struct ow_late_packets_late late = {
+	const struct waiting w = take_since(&late->sent, front, timed ? INT64_MIN : since_ns, number);
+	front = front_of(&late->sent, arrived->id);
+	struct ow_late_packets_late found = {
 		.id = arrived->id,
 		.age = number - w.number,
 		.place = place,
@@ -339,28 +339,28 @@ static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t pla
 		.alike = !timed || (front && front->packet.time_ns <= arrived->time_ns),
 		.timed = timed,
 	};
-	meet(carry, &late, &open_of(carry, w.number)->account, &open_of(carry, number)->account);
+	meet(late, &found, &open_of(late, w.number)->account, &open_of(late, number)->account);
 	return true;
 }
 
 /* A packet that only A has: its arrival may have been counted in the interval before. Returns true if so. */
-static bool came_early(struct ow_late_packets *carry, uint64_t number, const struct waiting *w, int64_t early_ns,
+static bool came_early(struct ow_late_packets *late, uint64_t number, const struct waiting *w, int64_t early_ns,
                        int64_t shift_ns)
 {
-	struct node *front = front_of(&carry->arrived, w->id);
+	struct node *front = front_of(&late->arrived, w->id);
 	if (!front)
 		return false;
 	int64_t delay = difference(front->packet.time_ns, w->time_ns);
 	if (delay > shift_ns || delay < shift_ns - early_ns)
 		return false;
-	uint32_t flow = take(&carry->arrived, front).flow;
-	struct ow_late_packets_late late = {.id = w->id,
-	                                    .arrived = 1,
-	                                    .sent_ns = w->time_ns,
-	                                    .delay_ns = delay,
-	                                    .flow = w->flow,
-	                                    .arrival_flow = flow};
-	meet(carry, &late, &open_of(carry, number)->account, &open_of(carry, number - 1)->account);
+	uint32_t flow = take(&late->arrived, front).flow;
+	struct ow_late_packets_late found = {.id = w->id,
+	                                     .arrived = 1,
+	                                     .sent_ns = w->time_ns,
+	                                     .delay_ns = delay,
+	                                     .flow = w->flow,
+	                                     .arrival_flow = flow};
+	meet(late, &found, &open_of(late, number)->account, &open_of(late, number - 1)->account);
 	return true;
 }
 
@@ -370,15 +370,15 @@ static void check(const struct ow_late_packets_account *account)
 	assert(account->received == account->matched + account->late_received + account->extra);
 }
 
-static void check_all(struct ow_late_packets *carry)
+static void check_all(struct ow_late_packets *late)
 {
-	for (uint64_t n = carry->first; n < carry->next; n++)
-		check(&open_of(carry, n)->account);
-	check(&carry->total);
+	for (uint64_t n = late->first; n < late->next; n++)
+		check(&open_of(late, n)->account);
+	check(&late->total);
 }
 
 /* The account of the interval alone. */
-static void begin(struct ow_late_packets *carry, const struct ow_late_packets_interval *in, uint64_t *ids)
+static void begin(struct ow_late_packets *late, const struct ow_late_packets_interval *in, uint64_t *ids)
 {
 	struct ow_late_packets_account mine = {
 		.sent = in->sent,
@@ -387,12 +387,12 @@ static void begin(struct ow_late_packets *carry, const struct ow_late_packets_in
 		.pending = in->only_as,
 		.extra = in->only_bs,
 	};
-	carry->total.sent += mine.sent;
-	carry->total.received += mine.received;
-	carry->total.matched += mine.matched;
-	carry->total.pending += mine.pending;
-	carry->total.extra += mine.extra;
-	*open_of(carry, carry->next++) = (struct open_interval){mine, in->start_ns, ids, 0};
+	late->total.sent += mine.sent;
+	late->total.received += mine.received;
+	late->total.matched += mine.matched;
+	late->total.pending += mine.pending;
+	late->total.extra += mine.extra;
+	*open_of(late, late->next++) = (struct open_interval){mine, in->start_ns, ids, 0};
 }
 
 static int64_t absolute(const struct ow_late_packets_interval *in, const struct ow_sighting *stamp)
@@ -409,7 +409,7 @@ static void clear(struct table *table)
 	free_nodes(table, 0);
 }
 
-int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_packets_interval *in,
+int ow_late_packets_step(struct ow_late_packets *late, const struct ow_late_packets_interval *in,
                          struct ow_late_packets_account *ret_settled)
 {
 	if (in->sent < in->only_as || in->received < in->only_bs ||
@@ -418,47 +418,47 @@ int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_pac
 	uint64_t *ids = malloc((in->only_as + 1) * sizeof *ids);
 	if (!ids)
 		return -ENOMEM;
-	int r = reserve(&carry->sent, in->only_as);
+	int r = reserve(&late->sent, in->only_as);
 	if (r == 0 && in->early_ns > 0)
-		r = reserve(&carry->arrived, in->only_bs);
+		r = reserve(&late->arrived, in->only_bs);
 	if (r < 0) {
 		free(ids);
 		return r;
 	}
-	uint64_t number = carry->next;
-	begin(carry, in, ids);
-	struct open_interval *mine = open_of(carry, number);
+	uint64_t number = late->next;
+	begin(late, in, ids);
+	struct open_interval *mine = open_of(late, number);
 	for (size_t i = 0; i < in->only_as; i++) {
 		struct waiting waiting = {in->only_a[i].id, absolute(in, in->only_a + i), number, in->only_a[i].flow};
-		if (came_early(carry, number, &waiting, in->early_ns, in->shift_ns))
+		if (came_early(late, number, &waiting, in->early_ns, in->shift_ns))
 			continue;
-		insert(&carry->sent, waiting);
+		insert(&late->sent, waiting);
 		mine->id[mine->ids++] = waiting.id;
 	}
-	clear(&carry->arrived);
+	clear(&late->arrived);
 	for (size_t i = 0; i < in->only_bs; i++) {
 		struct waiting waiting = {in->only_b[i].id, absolute(in, in->only_b + i), number, in->only_b[i].flow};
 		bool timed = in->only_b[i].time_ns != OW_LATE_PACKETS_NO_TIME;
-		if (!came_late(carry, number, i, &waiting, timed, in->since_ns) && in->early_ns > 0 && timed)
-			insert(&carry->arrived, waiting);
+		if (!came_late(late, number, i, &waiting, timed, in->since_ns) && in->early_ns > 0 && timed)
+			insert(&late->arrived, waiting);
 	}
-	bool settled = number - carry->first == carry->horizon;
+	bool settled = number - late->first == late->horizon;
 	if (settled)
-		settle(carry, ret_settled);
-	check_all(carry);
+		settle(late, ret_settled);
+	check_all(late);
 	return settled;
 }
 
-int ow_late_packets_flush(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled)
+int ow_late_packets_flush(struct ow_late_packets *late, struct ow_late_packets_account *ret_settled)
 {
-	if (carry->first == carry->next)
+	if (late->first == late->next)
 		return 0;
-	clear(&carry->arrived);
-	settle(carry, ret_settled);
+	clear(&late->arrived);
+	settle(late, ret_settled);
 	return 1;
 }
 
-void ow_late_packets_totals(const struct ow_late_packets *carry, struct ow_late_packets_account *ret_account)
+void ow_late_packets_totals(const struct ow_late_packets *late, struct ow_late_packets_account *ret_account)
 {
-	*ret_account = carry->total;
+	*ret_account = late->total;
 }

@@ -80,22 +80,22 @@ struct ow_late_packets_calls {
 /* horizon: intervals after its own in which a packet may still arrive, 1 .. OW_LATE_PACKETS_HORIZON_MAX. -EINVAL,
  * -ENOMEM. */
 int ow_late_packets_create(uint32_t horizon, struct ow_late_packets **ret_carry);
-void ow_late_packets_free(struct ow_late_packets *carry);
-void ow_late_packets_listen(struct ow_late_packets *carry, const struct ow_late_packets_calls *calls);
+void ow_late_packets_free(struct ow_late_packets *late);
+void ow_late_packets_listen(struct ow_late_packets *late, const struct ow_late_packets_calls *calls);
 
 /*
  * Adds the next interval. If ret_settled is not NULL it gets the account of the interval that can no longer change,
  * `horizon` before this one; returns 1 then, 0 if there is none yet. -EINVAL if the counts contradict each other,
  * -ENOSPC, -ENOMEM: nothing has changed then.
  */
-int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_packets_interval *interval,
+int ow_late_packets_step(struct ow_late_packets *late, const struct ow_late_packets_interval *interval,
                          struct ow_late_packets_account *ret_settled);
 
 /*
  * No more packets will come: removes the oldest open interval; its waiting packets are lost (unless the callbacks
  * decide otherwise). Returns 1, or 0 if there is none.
  */
-int ow_late_packets_flush(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled);
+int ow_late_packets_flush(struct ow_late_packets *late, struct ow_late_packets_account *ret_settled);
 
 /*
  * The rule for identical packets of an interval: the packet that was sent first arrives first. Of the received ones,
@@ -113,10 +113,10 @@ static inline struct ow_late_packets_turns ow_late_packets_turns(size_t waiting,
 }
 
 /* How many packets of this id wait; and of all ids. */
-size_t ow_late_packets_waits(const struct ow_late_packets *carry, uint64_t id);
+size_t ow_late_packets_waits(const struct ow_late_packets *late, uint64_t id);
 /* Only those that were sent at this time or later. */
-size_t ow_late_packets_waits_since(const struct ow_late_packets *carry, uint64_t id, int64_t since_ns);
-size_t ow_late_packets_waiting(const struct ow_late_packets *carry);
+size_t ow_late_packets_waits_since(const struct ow_late_packets *late, uint64_t id, int64_t since_ns);
+size_t ow_late_packets_waiting(const struct ow_late_packets *late);
 
 /* Over all intervals so far. */
-void ow_late_packets_totals(const struct ow_late_packets *carry, struct ow_late_packets_account *ret_account);
+void ow_late_packets_totals(const struct ow_late_packets *late, struct ow_late_packets_account *ret_account);

@@ -12,14 +12,14 @@
 /* Drops of a ring are counted up to this much later, so possibly in the next interval. */
 #define DROPS_LAG_NS INT64_C(50000000)
 
-void ow_interval_results_raise_ahead(struct ow_interval_results *settle, int64_t delay_ns)
+void ow_interval_results_raise_ahead(struct ow_interval_results *results, int64_t delay_ns)
 {
 	int64_t ahead = delay_ns < 0 ? 2 * -(delay_ns > -INT64_MAX / 4 ? delay_ns : -INT64_MAX / 4) : 0;
-	if (ahead > settle->ahead_ns)
-		settle->ahead_ns = ahead;
+	if (ahead > results->ahead_ns)
+		results->ahead_ns = ahead;
 }
 
-void ow_interval_results_learn_shown(struct ow_interval_results *settle, const struct ow_interval_results_input *in)
+void ow_interval_results_learn_shown(struct ow_interval_results *results, const struct ow_interval_results_input *in)
 {
 	int64_t least = 0;
 	size_t negative = 0;
@@ -35,22 +35,22 @@ void ow_interval_results_learn_shown(struct ow_interval_results *settle, const s
 	else if (negative < in->delays / 4 + 1)
 		return;
 	int64_t shown = least > -INT64_MAX / 4 ? 2 * -least : INT64_MAX / 2;
-	settle->shown_ns = shown > settle->shown_ns ? shown : settle->shown_ns;
+	results->shown_ns = shown > results->shown_ns ? shown : results->shown_ns;
 }
 
-void ow_interval_results_raise_reach(struct ow_interval_results *settle, int64_t delay_ns)
+void ow_interval_results_raise_reach(struct ow_interval_results *results, int64_t delay_ns)
 {
 	int64_t size = delay_ns < 0 ? -(delay_ns + 1) : delay_ns;
 	int64_t reach = size > INT64_MAX / 4 ? INT64_MAX / 2 : 2 * size;
-	if (reach > settle->reach_ns)
-		settle->reach_ns = reach;
-	ow_interval_results_raise_ahead(settle, delay_ns - settle->shift_ns);
+	if (reach > results->reach_ns)
+		results->reach_ns = reach;
+	ow_interval_results_raise_ahead(results, delay_ns - results->shift_ns);
 }
 
-bool ow_interval_results_is_unplaced(const struct ow_interval_results *settle, const struct ow_sighting *arrival)
+bool ow_interval_results_is_unplaced(const struct ow_interval_results *results, const struct ow_sighting *arrival)
 {
-	return settle->unplaced_ns > 0 && (arrival->time_ns == OW_INTERVAL_RESULTS_NO_TIME ||
-	                                   arrival->time_ns < settle->unplaced_ns + settle->shift_ns);
+	return results->unplaced_ns > 0 && (arrival->time_ns == OW_INTERVAL_RESULTS_NO_TIME ||
+	                                    arrival->time_ns < results->unplaced_ns + results->shift_ns);
 }
 
 /* The reason why a packet of the oldest interval may have arrived unseen in this one. */
@@ -63,74 +63,74 @@ static enum ow_doubt doubt_of(const struct ow_interval_results_open *open, const
 	                                                              : OW_DOUBT_NONE;
 }
 
-int64_t ow_interval_results_early(const struct ow_interval_results *settle, const struct ow_interval_result *r)
+int64_t ow_interval_results_early(const struct ow_interval_results *results, const struct ow_interval_result *r)
 {
 	int64_t most = r->length_ns / 2, early = EARLY_UNKNOWN_NS;
 	if (r->clock_from.error_ns < most && r->clock_to.error_ns < most)
 		early = r->clock_from.error_ns + r->clock_to.error_ns;
 	early = early < most ? early : most;
 	/* The receiver's interval begins later, by the usual delay: faster packets arrive before it. */
-	early += settle->shift_ns > 0 ? settle->shift_ns : 0;
-	early = early > settle->shown_ns ? early : settle->shown_ns;
+	early += results->shift_ns > 0 ? results->shift_ns : 0;
+	early = early > results->shown_ns ? early : results->shown_ns;
 	return early < r->length_ns ? early : r->length_ns;
 }
 
 /* Whether it could have arrived unseen before its own interval, the oldest one. */
-static bool missed_before(const struct ow_interval_results *settle, int64_t sent_ns)
+static bool missed_before(const struct ow_interval_results *results, int64_t sent_ns)
 {
-	const struct ow_interval_result *own = &ow_interval_results_open_of(settle, settle->first)->result;
-	int64_t early = ow_interval_results_early(settle, own);
+	const struct ow_interval_result *own = &ow_interval_results_open_of(results, results->first)->result;
+	int64_t early = ow_interval_results_early(results, own);
 	/* If no packet has ever arrived so early, none does. */
-	if (settle->ahead_ns < early && (settle->ahead_ns >= 0 || settle->before == OW_DOUBT_BEGUN))
-		early = settle->ahead_ns;
+	if (results->ahead_ns < early && (results->ahead_ns >= 0 || results->before == OW_DOUBT_BEGUN))
+		early = results->ahead_ns;
 	return sent_ns - own->start_ns < early;
 }
 
 bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns)
 {
-	struct ow_interval_results *settle = arg;
-	const struct ow_interval_results_open *own = ow_interval_results_open_of(settle, settle->first);
-	int64_t wait = (int64_t)settle->horizon * own->result.length_ns;
-	if (settle->changed) {
-		settle->doubt = OW_DOUBT_CHANGED;
+	struct ow_interval_results *results = arg;
+	const struct ow_interval_results_open *own = ow_interval_results_open_of(results, results->first);
+	int64_t wait = (int64_t)results->horizon * own->result.length_ns;
+	if (results->changed) {
+		results->doubt = OW_DOUBT_CHANGED;
 		return true;
 	}
-	int64_t last_ns = sent_ns + (settle->reach_ns >= 0 && settle->reach_ns < wait ? settle->reach_ns : wait);
-	for (uint64_t n = settle->first; settle->blind + settle->coarser && n < settle->next; n++) {
-		const struct ow_interval_results_open *open = ow_interval_results_open_of(settle, n);
+	int64_t last_ns = sent_ns + (results->reach_ns >= 0 && results->reach_ns < wait ? results->reach_ns : wait);
+	for (uint64_t n = results->first; results->blind + results->coarser && n < results->next; n++) {
+		const struct ow_interval_results_open *open = ow_interval_results_open_of(results, n);
 		const struct ow_interval_result *r = &open->result;
 		enum ow_doubt doubt = doubt_of(open, own);
 		int64_t start_ns = r->start_ns - (doubt == OW_DOUBT_DROPS ? DROPS_LAG_NS : 0);
 		if (!doubt || last_ns < start_ns || sent_ns >= r->start_ns + r->length_ns)
 			continue;
-		settle->doubt = doubt;
-		settle->doubted = r->interval;
+		results->doubt = doubt;
+		results->doubted = r->interval;
 		return true;
 	}
-	enum ow_doubt before = settle->before;
-	if (!before && settle->before_shift > own->result.sample_shift)
+	enum ow_doubt before = results->before;
+	if (!before && results->before_shift > own->result.sample_shift)
 		before = OW_DOUBT_SAMPLED;
-	if (before && missed_before(settle, sent_ns)) {
-		settle->doubt = before;
-		settle->doubted = own->result.interval - 1;
+	if (before && missed_before(results, sent_ns)) {
+		results->doubt = before;
+		results->doubted = own->result.interval - 1;
 		return true;
 	}
 	/* A packet has waited for less than the waiting time only at the end, and if the end splits an interval. */
-	if (last_ns < settle->end_ns)
+	if (last_ns < results->end_ns)
 		return false;
-	settle->doubt = OW_DOUBT_ENDED;
+	results->doubt = OW_DOUBT_ENDED;
 	return true;
 }
 
-int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *settle,
+int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *results,
                                            const struct ow_interval_result *next)
 {
-	int64_t wait = (int64_t)settle->horizon * next->length_ns;
-	int64_t reach = settle->reach_ns >= 0 && settle->reach_ns < wait ? settle->reach_ns : wait;
+	int64_t wait = (int64_t)results->horizon * next->length_ns;
+	int64_t reach = results->reach_ns >= 0 && results->reach_ns < wait ? results->reach_ns : wait;
 	/* After a gap the last interval stands for all missing ones. */
 	int64_t end_ns = next->start_ns;
-	for (uint64_t n = settle->next; n-- > settle->first; end_ns -= next->length_ns) {
-		if (ow_interval_results_open_of(settle, n)->unknown)
+	for (uint64_t n = results->next; n-- > results->first; end_ns -= next->length_ns) {
+		if (ow_interval_results_open_of(results, n)->unknown)
 			return end_ns + reach > next->start_ns ? end_ns + reach - next->start_ns : 0;
 	}
 	return 0;

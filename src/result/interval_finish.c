@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* Mean, standard deviation and quantiles of the packets sent in the interval, as far as they have arrived. */
-static void fill_delays(struct ow_interval_results *settle, const struct ow_interval_results_open *open,
+static void fill_delays(struct ow_interval_results *results, const struct ow_interval_results_open *open,
                         struct ow_interval_result *result)
 {
 	uint64_t known = ow_delays_samples(open->delays);
@@ -29,19 +29,19 @@ static void fill_delays(struct ow_interval_results *settle, const struct ow_inte
 		ow_value_none(known && open->full ? OW_REASON_SAMPLED : OW_REASON_DELAYS_NOT_ALL_KNOWN);
 	if (!open->full && !known)
 		return; /* unchanged */
-	ow_pool_reset(settle->scratch);
+	ow_pool_reset(results->scratch);
 	if (open->full) {
-		ow_pool_add_delays(settle->scratch, open->delays, exp2(result->sample_shift));
+		ow_pool_add_delays(results->scratch, open->delays, exp2(result->sample_shift));
 		result->samples = known;
 	} else {
 		struct ow_pool_group matched = {(double)(result->matched - open->result.ambiguous),
 		                                open->result.mean_ns, open->result.stddev_ns, open->sample,
 		                                open->samples};
-		ow_pool_add(settle->scratch, &matched);
-		ow_pool_add_delays(settle->scratch, open->delays, 1);
+		ow_pool_add(results->scratch, &matched);
+		ow_pool_add_delays(results->scratch, open->delays, 1);
 		result->samples = open->result.samples + known;
 	}
-	ow_pool_values(settle->scratch, &result->mean_ns, &result->stddev_ns, result->quantile_ns);
+	ow_pool_values(results->scratch, &result->mean_ns, &result->stddev_ns, result->quantile_ns);
 }
 
 static void add_slot(void *arg, double delay_ns, uint64_t samples)
@@ -124,7 +124,7 @@ void ow_interval_results_explain_in_turn(const struct ow_interval_results_open *
 	ow_interval_results_add_cause(result, text);
 }
 
-void ow_interval_results_explain_undecided(const struct ow_interval_results *settle, struct ow_interval_result *result)
+void ow_interval_results_explain_undecided(const struct ow_interval_results *results, struct ow_interval_result *result)
 {
 	static const char *const why[] = {[OW_DOUBT_UNKNOWN] = "is unknown",
 	                                  [OW_DOUBT_INCOMPLETE] = "is not known of all peers",
@@ -134,17 +134,17 @@ void ow_interval_results_explain_undecided(const struct ow_interval_results *set
 	if (!result->pending)
 		return;
 	const char *packets = ow_plural(result->pending, "packet", "packets");
-	if (settle->doubt == OW_DOUBT_MEMORY)
+	if (results->doubt == OW_DOUBT_MEMORY)
 		snprintf(text, sizeof text, ow_cause_undecided_memory, result->pending, packets);
-	else if (settle->doubt == OW_DOUBT_CHANGED)
+	else if (results->doubt == OW_DOUBT_CHANGED)
 		snprintf(text, sizeof text, ow_cause_undecided_changed, result->pending, packets);
-	else if (settle->doubt == OW_DOUBT_ENDED)
+	else if (results->doubt == OW_DOUBT_ENDED)
 		snprintf(text, sizeof text, ow_cause_undecided_ended, result->pending, packets);
-	else if (settle->doubt == OW_DOUBT_BEGUN)
+	else if (results->doubt == OW_DOUBT_BEGUN)
 		snprintf(text, sizeof text, ow_cause_undecided_begun, result->pending, packets);
 	else
-		snprintf(text, sizeof text, ow_cause_undecided_interval, result->pending, packets, settle->doubted,
-		         why[settle->doubt]);
+		snprintf(text, sizeof text, ow_cause_undecided_interval, result->pending, packets, results->doubted,
+		         why[results->doubt]);
 	ow_interval_results_add_cause(result, text);
 }
 
@@ -157,12 +157,12 @@ static void check(const struct ow_interval_result *r)
 }
 
 /* Whether the extra packets may have been sent before the first interval. */
-static bool in_flight_at_start(const struct ow_interval_results *settle, const struct ow_interval_results_open *open)
+static bool in_flight_at_start(const struct ow_interval_results *results, const struct ow_interval_results_open *open)
 {
-	int64_t arrived_ns = open->result.start_ns - settle->begun_ns;
+	int64_t arrived_ns = open->result.start_ns - results->begun_ns;
 	if (open->newest_extra_ns != OW_INTERVAL_RESULTS_NO_TIME)
 		arrived_ns += open->newest_extra_ns;
-	return arrived_ns <= settle->reach_ns;
+	return arrived_ns <= results->reach_ns;
 }
 
 /* Sums of the last second or so: a packet and what became of it need not be in the same interval. */
@@ -188,16 +188,16 @@ static uint64_t count_doubtful(const struct ow_interval_results_recent *recent, 
 
 /* A network that changes packets (fragments, another IP id) has lost none: they are missing at one point, and others of
  * the same flows are extra at the other. */
-void ow_interval_results_explain_changed(struct ow_interval_results *settle,
+void ow_interval_results_explain_changed(struct ow_interval_results *results,
                                          const struct ow_interval_results_open *open, struct ow_interval_result *result)
 {
 	struct ow_interval_result *r = result;
 	char text[OW_RESULT_CAUSE];
 	uint64_t others = r->extra - r->duplicated + (r->matched + r->late ? 0 : open->strange);
-	if (!settle->scope || open->unknown || in_flight_at_start(settle, open))
+	if (!results->scope || open->unknown || in_flight_at_start(results, open))
 		return;
-	add_recent(&settle->recent, r, others);
-	uint64_t doubtful = count_doubtful(&settle->recent, r->lost, others);
+	add_recent(&results->recent, r, others);
+	uint64_t doubtful = count_doubtful(&results->recent, r->lost, others);
 	if (!doubtful)
 		return;
 	r->lost -= doubtful;
@@ -205,7 +205,7 @@ void ow_interval_results_explain_changed(struct ow_interval_results *settle,
 	if (r->lost_whole_flows > r->lost)
 		r->lost_whole_flows = r->lost;
 	snprintf(text, sizeof text, ow_cause_packets_changed, doubtful, ow_plural(doubtful, "packet", "packets"),
-	         (uint64_t)ceil(settle->recent.others));
+	         (uint64_t)ceil(results->recent.others));
 	ow_interval_results_add_cause(r, text);
 	fill_loss(r);
 	check(r);
@@ -229,7 +229,7 @@ static void take_unshared(const struct ow_interval_results_open *open, const str
 	r->lost_whole_flows = open->whole;
 }
 
-void ow_interval_results_make_result(struct ow_interval_results *settle, const struct ow_interval_results_open *open,
+void ow_interval_results_make_result(struct ow_interval_results *results, const struct ow_interval_results_open *open,
                                      const struct ow_late_packets_account *account,
                                      struct ow_interval_result *ret_result)
 {
@@ -259,13 +259,13 @@ void ow_interval_results_make_result(struct ow_interval_results *settle, const s
 		assert(r->late == account->late && r->pending == account->pending && r->sent == account->sent);
 	}
 	if (!open->unknown) {
-		fill_delays(settle, open, r);
+		fill_delays(results, open, r);
 		ow_result_clock_widen(r);
 		if (r->final)
 			fill_buckets(open, r);
 	}
 	fill_loss(r);
-	if (settle->one_of_several)
+	if (results->one_of_several)
 		r->loss_ratio = ow_value_none(OW_REASON_OTHER_PEERS);
 	check(r);
 }

@@ -29,29 +29,29 @@ static int64_t later(int64_t a, int64_t b)
 /* A packet arrived in another interval. */
 static void on_late(void *arg, const struct ow_late_packets_late *late)
 {
-	struct ow_interval_results *settle = arg;
-	uint64_t newest = settle->next - 1;
-	struct ow_interval_results_open *sender = ow_interval_results_open_of(settle, newest - late->age);
+	struct ow_interval_results *results = arg;
+	uint64_t newest = results->next - 1;
+	struct ow_interval_results_open *sender = ow_interval_results_open_of(results, newest - late->age);
 	sender->late++;
-	struct ow_interval_results_open *receiver = ow_interval_results_open_of(settle, newest - late->arrived);
+	struct ow_interval_results_open *receiver = ow_interval_results_open_of(results, newest - late->arrived);
 	receiver->late_received++;
-	receiver->strange -= settle->scope && !late->arrival_flow;
-	ow_interval_results_note_late(settle, sender, late->flow, late->sent_ns);
-	if (!late->arrived && ow_interval_results_is_unplaced(settle, settle->input->only_b + late->place))
+	receiver->strange -= results->scope && !late->arrival_flow;
+	ow_interval_results_note_late(results, sender, late->flow, late->sent_ns);
+	if (!late->arrived && ow_interval_results_is_unplaced(results, results->input->only_b + late->place))
 		receiver->unplaced--;
 	if (late->alike) {
 		sender->alike++;
 		/* Nothing tells how long packets take: each of these may be lost, and another one late. */
-		bool in_turn = !late->timed && settle->reach_ns < 0;
+		bool in_turn = !late->timed && results->reach_ns < 0;
 		sender->in_turn += in_turn;
 		receiver->in_turn += in_turn;
 		return;
 	}
 	ow_delays_add(sender->delays, late->delay_ns + ow_result_clock_added_ns(&sender->result), 1);
-	ow_interval_results_raise_reach(settle, late->delay_ns);
-	if (settle->delays < OW_INTERVAL_RESULTS_DELAYS)
-		settle->delay_ns[settle->delays++] = late->delay_ns;
-	const struct ow_interval_results_input *in = settle->input;
+	ow_interval_results_raise_reach(results, late->delay_ns);
+	if (results->delays < OW_INTERVAL_RESULTS_DELAYS)
+		results->delay_ns[results->delays++] = late->delay_ns;
+	const struct ow_interval_results_input *in = results->input;
 	if (late->arrived || !in->newest_ns) {
 		/* What arrived early may have overtaken packets of the interval in which it arrived. */
 		sender->unordered = true;
@@ -59,127 +59,129 @@ static void on_late(void *arg, const struct ow_late_packets_late *late)
 		return;
 	}
 	if (in->newest_ns[late->place] != INT64_MIN)
-		settle->newest_ns = later(settle->newest_ns, in->result.start_ns + in->newest_ns[late->place]);
-	sender->reordered += late->sent_ns < settle->newest_ns;
-	settle->newest_ns = later(settle->newest_ns, late->sent_ns);
+		results->newest_ns = later(results->newest_ns, in->result.start_ns + in->newest_ns[late->place]);
+	sender->reordered += late->sent_ns < results->newest_ns;
+	results->newest_ns = later(results->newest_ns, late->sent_ns);
 }
 
 int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, void *arg,
-                               struct ow_interval_results **ret_settle)
+                               struct ow_interval_results **ret_results)
 {
-	struct ow_interval_results *settle = calloc(1, sizeof *settle);
-	if (!settle)
+	struct ow_interval_results *results = calloc(1, sizeof *results);
+	if (!results)
 		return -ENOMEM;
-	*settle = (struct ow_interval_results){.horizon = horizon,
-	                                       .sink = sink,
-	                                       .arg = arg,
-	                                       .first = 1,
-	                                       .next = 1,
-	                                       .newest_ns = INT64_MIN,
-	                                       .reach_ns = -1,
-	                                       .ahead_ns = -1,
-	                                       .before = OW_DOUBT_BEGUN,
-	                                       .noted = INT64_MIN,
-	                                       .begun_ns = INT64_MIN,
-	                                       .shared_ns = INT64_MIN};
-	int r = ow_late_packets_create(horizon, &settle->carry);
+	*results = (struct ow_interval_results){.horizon = horizon,
+	                                        .sink = sink,
+	                                        .arg = arg,
+	                                        .first = 1,
+	                                        .next = 1,
+	                                        .newest_ns = INT64_MIN,
+	                                        .reach_ns = -1,
+	                                        .ahead_ns = -1,
+	                                        .before = OW_DOUBT_BEGUN,
+	                                        .noted = INT64_MIN,
+	                                        .begun_ns = INT64_MIN,
+	                                        .shared_ns = INT64_MIN};
+	int r = ow_late_packets_create(horizon, &results->late_packets);
 	if (r == 0)
-		r = ow_pool_create(&settle->scratch);
+		r = ow_pool_create(&results->scratch);
 	if (r == 0)
-		r = ow_run_total_create(&settle->total);
+		r = ow_run_total_create(&results->total);
 	if (r == 0) {
-		settle->open = calloc((size_t)horizon + 1, sizeof *settle->open);
-		r = settle->open ? 0 : -ENOMEM;
+		results->open = calloc((size_t)horizon + 1, sizeof *results->open);
+		r = results->open ? 0 : -ENOMEM;
 	}
 	if (r < 0) {
-		ow_interval_results_free(settle);
+		ow_interval_results_free(results);
 		return r;
 	}
-	ow_late_packets_listen(settle->carry, &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided,
-	                                                                      NULL, settle});
-	*ret_settle = settle;
+	ow_late_packets_listen(
+		results->late_packets,
+		&(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided, NULL, results});
+	*ret_results = results;
 	return 0;
 }
 
-int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns, ow_flow_event_sink sink)
+int ow_interval_results_share(struct ow_interval_results *results, int64_t length_ns, ow_flow_event_sink sink)
 {
 	struct ow_scope_verdict_options options = {
-		.length_ns = length_ns, .horizon = settle->horizon, .secret = ow_random_secret(settle)};
-	int r = ow_scope_verdict_create(&options, &settle->scope);
-	settle->event_sink = sink;
-	settle->event_length_ns = length_ns;
+		.length_ns = length_ns, .horizon = results->horizon, .secret = ow_random_secret(results)};
+	int r = ow_scope_verdict_create(&options, &results->scope);
+	results->event_sink = sink;
+	results->event_length_ns = length_ns;
 	if (r == 0)
-		ow_late_packets_listen(settle->carry,
+		ow_late_packets_listen(results->late_packets,
 		                       &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided,
-		                                                       ow_interval_results_on_judge, settle});
+		                                                       ow_interval_results_on_judge, results});
 	return r;
 }
 
-void ow_interval_results_one_of_several(struct ow_interval_results *settle)
+void ow_interval_results_one_of_several(struct ow_interval_results *results)
 {
-	settle->one_of_several = true;
-	ow_late_packets_listen(settle->carry, &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided,
-	                                                                      ow_interval_results_on_judge, settle});
+	results->one_of_several = true;
+	ow_late_packets_listen(results->late_packets,
+	                       &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided,
+	                                                       ow_interval_results_on_judge, results});
 }
 
-void ow_interval_results_free(struct ow_interval_results *settle)
+void ow_interval_results_free(struct ow_interval_results *results)
 {
-	if (!settle)
+	if (!results)
 		return;
-	for (uint32_t i = 0; settle->open && i <= settle->horizon; i++) {
-		free(settle->open[i].sample);
-		free(settle->open[i].flow);
-		free(settle->open[i].in_scope);
-		free(settle->open[i].estimate);
-		ow_delays_free(settle->open[i].delays);
+	for (uint32_t i = 0; results->open && i <= results->horizon; i++) {
+		free(results->open[i].sample);
+		free(results->open[i].flow);
+		free(results->open[i].in_scope);
+		free(results->open[i].estimate);
+		ow_delays_free(results->open[i].delays);
 	}
-	free(settle->open);
-	ow_late_packets_free(settle->carry);
-	ow_scope_verdict_free(settle->scope);
-	ow_pool_free(settle->scratch);
-	ow_run_total_free(settle->total);
-	free(settle);
+	free(results->open);
+	ow_late_packets_free(results->late_packets);
+	ow_scope_verdict_free(results->scope);
+	ow_pool_free(results->scratch);
+	ow_run_total_free(results->total);
+	free(results);
 }
 
-size_t ow_interval_results_waits(const struct ow_interval_results *settle, uint64_t name)
+size_t ow_interval_results_waits(const struct ow_interval_results *results, uint64_t name)
 {
-	return ow_late_packets_waits(settle->carry, name);
+	return ow_late_packets_waits(results->late_packets, name);
 }
 
 /* Of identical packets that wait for the next interval, these can be late by the delays that were seen so far: the
  * shift of the receiver's intervals takes the usual part of a delay away, the rest may double. */
-static int64_t late_since(const struct ow_interval_results *settle)
+static int64_t late_since(const struct ow_interval_results *results)
 {
-	if (settle->reach_ns < 0 || !settle->started)
+	if (results->reach_ns < 0 || !results->started)
 		return INT64_MIN;
-	int64_t rest = settle->reach_ns / 2 - settle->shift_ns;
-	return settle->end_ns - (rest < 0 ? 0 : rest < INT64_MAX / 8 ? 2 * rest : INT64_MAX / 4);
+	int64_t rest = results->reach_ns / 2 - results->shift_ns;
+	return results->end_ns - (rest < 0 ? 0 : rest < INT64_MAX / 8 ? 2 * rest : INT64_MAX / 4);
 }
 
-size_t ow_interval_results_in_turn(const struct ow_interval_results *settle, uint64_t name, size_t sent,
+size_t ow_interval_results_in_turn(const struct ow_interval_results *results, uint64_t name, size_t sent,
                                    size_t received)
 {
-	size_t waits = ow_late_packets_waits(settle->carry, name);
-	size_t likely = ow_late_packets_waits_since(settle->carry, name, late_since(settle));
+	size_t waits = ow_late_packets_waits(results->late_packets, name);
+	size_t likely = ow_late_packets_waits_since(results->late_packets, name, late_since(results));
 	size_t surplus = received > sent ? received - sent : 0;
 	surplus = surplus < waits ? surplus : waits;
 	return likely > surplus ? likely : surplus;
 }
 
-size_t ow_interval_results_waiting(const struct ow_interval_results *settle)
+size_t ow_interval_results_waiting(const struct ow_interval_results *results)
 {
-	return ow_late_packets_waiting(settle->carry);
+	return ow_late_packets_waiting(results->late_packets);
 }
 
 /* Reports an estimate unchanged: its mean already includes late packets. */
-static void tell_estimate(struct ow_interval_results *settle, const struct ow_interval_results_open *open, bool final)
+static void tell_estimate(struct ow_interval_results *results, const struct ow_interval_results_open *open, bool final)
 {
 	struct ow_interval_result result = *open->estimate;
 	result.final = final;
 	if (final)
-		ow_run_total_add(settle->total, &result, &result, false, NULL, 0, open->delays);
+		ow_run_total_add(results->total, &result, &result, false, NULL, 0, open->delays);
 	ow_result_clock_widen(&result);
-	settle->sink(settle->arg, &result);
+	results->sink(results->arg, &result);
 }
 
 /* The slot of the ring is free again. */
@@ -191,60 +193,60 @@ static void give_up(struct ow_interval_results_open *open)
 	*open = (struct ow_interval_results_open){.delays = open->delays};
 }
 
-static void close_oldest(struct ow_interval_results *settle, const struct ow_late_packets_account *account)
+static void close_oldest(struct ow_interval_results *results, const struct ow_late_packets_account *account)
 {
-	struct ow_interval_results_open *open = ow_interval_results_open_of(settle, settle->first++);
+	struct ow_interval_results_open *open = ow_interval_results_open_of(results, results->first++);
 	struct ow_interval_result result;
 	if (open->estimate) {
-		tell_estimate(settle, open, true);
+		tell_estimate(results, open, true);
 	} else if (!open->quiet) {
-		ow_interval_results_make_result(settle, open, account, &result);
-		ow_interval_results_explain_undecided(settle, &result);
+		ow_interval_results_make_result(results, open, account, &result);
+		ow_interval_results_explain_undecided(results, &result);
 		ow_interval_results_explain_unlisted(open, &result);
 		ow_interval_results_explain_in_turn(open, &result);
-		ow_interval_results_explain_changed(settle, open, &result);
-		ow_interval_results_explain_unshared(settle, &result);
-		ow_run_total_add(settle->total, &open->result, &result, open->full, open->sample, open->samples,
+		ow_interval_results_explain_changed(results, open, &result);
+		ow_interval_results_explain_unshared(results, &result);
+		ow_run_total_add(results->total, &open->result, &result, open->full, open->sample, open->samples,
 		                 open->delays);
-		settle->sink(settle->arg, &result);
+		results->sink(results->arg, &result);
 	}
-	settle->blind -= ow_interval_results_is_blind(open);
-	settle->coarser -= open->coarser;
-	settle->before_shift = open->result.sample_shift;
-	settle->before = open->unknown                        ? OW_DOUBT_UNKNOWN
-	                 : open->incomplete                   ? OW_DOUBT_INCOMPLETE
-	                 : ow_interval_results_is_blind(open) ? OW_DOUBT_DROPS
-	                                                      : OW_DOUBT_NONE;
+	results->blind -= ow_interval_results_is_blind(open);
+	results->coarser -= open->coarser;
+	results->before_shift = open->result.sample_shift;
+	results->before = open->unknown                        ? OW_DOUBT_UNKNOWN
+	                  : open->incomplete                   ? OW_DOUBT_INCOMPLETE
+	                  : ow_interval_results_is_blind(open) ? OW_DOUBT_DROPS
+	                                                       : OW_DOUBT_NONE;
 	free(open->estimate);
 	ow_delays_reset(open->delays);
 	give_up(open);
 }
 
 /* Every n-th of those in time, beside the late ones that are there. */
-static void sample_delays(struct ow_interval_results *settle, const struct ow_interval_results_input *in)
+static void sample_delays(struct ow_interval_results *results, const struct ow_interval_results_input *in)
 {
-	size_t room = OW_INTERVAL_RESULTS_DELAYS - settle->delays, step = room ? in->delays / room + 1 : 1;
-	for (size_t i = 0; i < in->delays && settle->delays < OW_INTERVAL_RESULTS_DELAYS; i += step)
-		settle->delay_ns[settle->delays++] = in->delay_ns[i];
+	size_t room = OW_INTERVAL_RESULTS_DELAYS - results->delays, step = room ? in->delays / room + 1 : 1;
+	for (size_t i = 0; i < in->delays && results->delays < OW_INTERVAL_RESULTS_DELAYS; i += step)
+		results->delay_ns[results->delays++] = in->delay_ns[i];
 }
 
-static void keep_delays(struct ow_interval_results *settle, struct ow_interval_results_open *open,
+static void keep_delays(struct ow_interval_results *results, struct ow_interval_results_open *open,
                         const struct ow_interval_results_input *in)
 {
-	sample_delays(settle, in);
+	sample_delays(results, in);
 	int64_t least = in->delays ? in->delay_ns[0] : 0, most = least;
 	for (size_t i = 1; i < in->delays; i++) {
 		least = in->delay_ns[i] < least ? in->delay_ns[i] : least;
 		most = in->delay_ns[i] > most ? in->delay_ns[i] : most;
 	}
 	if (in->delays) {
-		ow_interval_results_raise_reach(settle, least);
-		ow_interval_results_raise_reach(settle, most);
+		ow_interval_results_raise_reach(results, least);
+		ow_interval_results_raise_reach(results, most);
 	} else if (in->result.mean_ns.status != OW_VALUE_NONE) {
 		const struct ow_interval_result *r = &in->result;
 		double spread = r->stddev_ns.status == OW_VALUE_NONE ? 0 : r->stddev_ns.value;
 		double mean_ns = r->mean_ns.value - (double)ow_result_clock_added_ns(r) - (double)in->shift_ns;
-		ow_interval_results_raise_ahead(settle, (int64_t)fmin(fmax(mean_ns - 3 * spread, -1e18), 0));
+		ow_interval_results_raise_ahead(results, (int64_t)fmin(fmax(mean_ns - 3 * spread, -1e18), 0));
 	}
 	int64_t added_ns = ow_result_clock_added_ns(&in->result);
 	for (size_t i = 0; open->full && added_ns && i < in->delays; i++)
@@ -286,33 +288,33 @@ static int occupy(struct ow_interval_results_open *open, const struct ow_interva
  * Compares the packets of the next interval with those that wait. Returns 1 if the oldest interval is decided, with its
  * account.
  */
-static int carry_on(struct ow_interval_results *settle, struct ow_interval_results_open *open,
+static int carry_on(struct ow_interval_results *results, struct ow_interval_results_open *open,
                     const struct ow_interval_results_input *in, struct ow_late_packets_account *ret_account)
 {
 	struct ow_late_packets_interval interval = {
 		in->result.start_ns, in->result.sent, in->result.received,
 		in->only_a,          in->only_b,      in->only_as,
-		in->only_bs,         in->shift_ns,    ow_interval_results_early(settle, &in->result),
-		late_since(settle)};
-	settle->unplaced_ns = ow_interval_results_unplaced_until(settle, &in->result);
-	for (size_t i = 0; settle->unplaced_ns && i < in->only_bs; i++)
-		open->unplaced += ow_interval_results_is_unplaced(settle, in->only_b + i);
-	settle->next++;
-	open->coarser = settle->started && in->result.sample_shift > settle->last_shift;
-	settle->blind += ow_interval_results_is_blind(open);
-	settle->coarser += open->coarser;
-	settle->input = in;
-	settle->delays = 0;
-	settle->doubt = OW_DOUBT_NONE;
-	settle->end_ns = in->result.start_ns + in->result.length_ns;
-	int r = ow_late_packets_step(settle->carry, &interval, ret_account);
+		in->only_bs,         in->shift_ns,    ow_interval_results_early(results, &in->result),
+		late_since(results)};
+	results->unplaced_ns = ow_interval_results_unplaced_until(results, &in->result);
+	for (size_t i = 0; results->unplaced_ns && i < in->only_bs; i++)
+		open->unplaced += ow_interval_results_is_unplaced(results, in->only_b + i);
+	results->next++;
+	open->coarser = results->started && in->result.sample_shift > results->last_shift;
+	results->blind += ow_interval_results_is_blind(open);
+	results->coarser += open->coarser;
+	results->input = in;
+	results->delays = 0;
+	results->doubt = OW_DOUBT_NONE;
+	results->end_ns = in->result.start_ns + in->result.length_ns;
+	int r = ow_late_packets_step(results->late_packets, &interval, ret_account);
 	if (r >= 0)
-		ow_interval_results_note_flows(settle);
-	settle->input = NULL;
+		ow_interval_results_note_flows(results);
+	results->input = NULL;
 	if (r < 0) {
-		settle->next--;
-		settle->blind -= ow_interval_results_is_blind(open);
-		settle->coarser -= open->coarser;
+		results->next--;
+		results->blind -= ow_interval_results_is_blind(open);
+		results->coarser -= open->coarser;
 	}
 	return r;
 }
@@ -321,46 +323,46 @@ static int carry_on(struct ow_interval_results *settle, struct ow_interval_resul
  * Adds the next interval, closes the oldest one if its time is over, and reports both. estimate: is taken over; may be
  * NULL.
  */
-static int step(struct ow_interval_results *settle, const struct ow_interval_results_input *in, bool unknown,
+static int step(struct ow_interval_results *results, const struct ow_interval_results_input *in, bool unknown,
                 struct ow_interval_result *estimate)
 {
-	struct ow_interval_results_open *open = ow_interval_results_open_of(settle, settle->next);
+	struct ow_interval_results_open *open = ow_interval_results_open_of(results, results->next);
 	struct ow_late_packets_account account;
 	int r = occupy(open, in);
 	if (r < 0)
 		return r;
 	open->unknown = unknown;
-	r = ow_interval_results_keep_flows(settle, in, open);
+	r = ow_interval_results_keep_flows(results, in, open);
 	if (r < 0) {
 		give_up(open);
 		return r;
 	}
-	settle->shift_ns = in->shift_ns;
-	ow_interval_results_learn_shown(settle, in);
-	r = carry_on(settle, open, in, &account);
+	results->shift_ns = in->shift_ns;
+	ow_interval_results_learn_shown(results, in);
+	r = carry_on(results, open, in, &account);
 	if (r < 0) {
 		give_up(open);
 		return r;
 	}
 	open->estimate = estimate;
-	keep_delays(settle, open, in);
+	keep_delays(results, open, in);
 	if (in->newest_ns && in->newest_at_end_ns != INT64_MIN)
-		settle->newest_ns = later(settle->newest_ns, in->result.start_ns + in->newest_at_end_ns);
-	if (settle->begun_ns == INT64_MIN)
-		settle->begun_ns = in->result.start_ns;
-	settle->started = true;
-	settle->last_interval = in->result.interval;
-	settle->last_shift = in->result.sample_shift;
+		results->newest_ns = later(results->newest_ns, in->result.start_ns + in->newest_at_end_ns);
+	if (results->begun_ns == INT64_MIN)
+		results->begun_ns = in->result.start_ns;
+	results->started = true;
+	results->last_interval = in->result.interval;
+	results->last_shift = in->result.sample_shift;
 	if (r == 1)
-		close_oldest(settle, &account);
+		close_oldest(results, &account);
 	if (open->estimate) {
-		tell_estimate(settle, open, false);
+		tell_estimate(results, open, false);
 	} else if (!in->quiet) {
 		struct ow_interval_result result;
-		ow_interval_results_make_result(settle, open, NULL, &result);
-		settle->sink(settle->arg, &result);
+		ow_interval_results_make_result(results, open, NULL, &result);
+		results->sink(results->arg, &result);
 	}
-	ow_interval_results_tell_events(settle, &in->result);
+	ow_interval_results_tell_events(results, &in->result);
 	return 0;
 }
 
@@ -377,59 +379,60 @@ static void make_unknown(struct ow_interval_results_input *input)
 }
 
 /* Adds missing intervals: as many as packets can still wait for. */
-static int bridge(struct ow_interval_results *settle, const struct ow_interval_result *next)
+static int bridge(struct ow_interval_results *results, const struct ow_interval_result *next)
 {
-	if (!settle->started)
+	if (!results->started)
 		return 0;
-	if (next->interval <= settle->last_interval)
+	if (next->interval <= results->last_interval)
 		return -EINVAL;
-	uint64_t missing = (uint64_t)next->interval - (uint64_t)settle->last_interval - 1;
-	uint64_t steps = missing <= settle->horizon ? missing : settle->horizon + UINT64_C(1);
+	uint64_t missing = (uint64_t)next->interval - (uint64_t)results->last_interval - 1;
+	uint64_t steps = missing <= results->horizon ? missing : results->horizon + UINT64_C(1);
 	for (uint64_t i = 0; i < steps; i++) {
 		struct ow_interval_results_input gap = {.result = *next, .quiet = true};
-		gap.result.interval = settle->last_interval + 1;
-		gap.result.start_ns = settle->end_ns;
+		gap.result.interval = results->last_interval + 1;
+		gap.result.start_ns = results->end_ns;
 		make_unknown(&gap);
-		int r = step(settle, &gap, true, NULL);
+		int r = step(results, &gap, true, NULL);
 		if (r < 0)
 			return r;
 	}
-	ow_run_total_gap(settle->total, missing);
+	ow_run_total_gap(results->total, missing);
 	return 0;
 }
 
-int ow_interval_results_step(struct ow_interval_results *settle, const struct ow_interval_results_input *input)
+int ow_interval_results_step(struct ow_interval_results *results, const struct ow_interval_results_input *input)
 {
 	struct ow_interval_results_input in = *input;
 	if (in.result.ambiguous > in.result.matched || in.delays > in.result.matched - in.result.ambiguous)
 		return -EINVAL;
-	int r = bridge(settle, &in.result);
+	int r = bridge(results, &in.result);
 	if (r < 0)
 		return r;
 	ow_interval_results_explain_drops(&in.result);
-	r = step(settle, &in, false, NULL);
+	r = step(results, &in, false, NULL);
 	if (r != -ENOSPC)
 		return r;
 	char text[OW_RESULT_CAUSE];
 	snprintf(text, sizeof text, ow_cause_too_many_differ, OW_LATE_PACKETS_PENDING_MAX);
 	ow_interval_results_add_cause(&in.result, text);
-	return ow_interval_results_unknown(settle, &in.result, in.quiet);
+	return ow_interval_results_unknown(results, &in.result, in.quiet);
 }
 
-int ow_interval_results_unknown(struct ow_interval_results *settle, const struct ow_interval_result *result, bool quiet)
+int ow_interval_results_unknown(struct ow_interval_results *results, const struct ow_interval_result *result,
+                                bool quiet)
 {
 	struct ow_interval_results_input in = {.result = *result, .quiet = quiet};
-	int r = bridge(settle, result);
+	int r = bridge(results, result);
 	if (r < 0)
 		return r;
 	make_unknown(&in);
-	return step(settle, &in, true, NULL);
+	return step(results, &in, true, NULL);
 }
 
-int ow_interval_results_estimated(struct ow_interval_results *settle, const struct ow_interval_result *result)
+int ow_interval_results_estimated(struct ow_interval_results *results, const struct ow_interval_result *result)
 {
 	struct ow_interval_results_input in = {.result = *result};
-	int r = bridge(settle, result);
+	int r = bridge(results, result);
 	if (r < 0)
 		return r;
 	struct ow_interval_result *estimate = malloc(sizeof *estimate);
@@ -437,44 +440,44 @@ int ow_interval_results_estimated(struct ow_interval_results *settle, const stru
 		return -ENOMEM;
 	*estimate = *result;
 	make_unknown(&in);
-	r = step(settle, &in, true, estimate);
+	r = step(results, &in, true, estimate);
 	if (r < 0)
 		free(estimate);
 	return r;
 }
 
-void ow_interval_results_distrust(struct ow_interval_results *settle)
+void ow_interval_results_distrust(struct ow_interval_results *results)
 {
-	settle->changed = true;
+	results->changed = true;
 }
 
-int ow_interval_results_finish(struct ow_interval_results *settle)
+int ow_interval_results_finish(struct ow_interval_results *results)
 {
 	struct ow_late_packets_account account;
-	settle->doubt = OW_DOUBT_NONE;
-	while (ow_late_packets_flush(settle->carry, &account) == 1) {
-		close_oldest(settle, &account);
-		settle->doubt = OW_DOUBT_NONE;
+	results->doubt = OW_DOUBT_NONE;
+	while (ow_late_packets_flush(results->late_packets, &account) == 1) {
+		close_oldest(results, &account);
+		results->doubt = OW_DOUBT_NONE;
 	}
 	/* Twice, because the first call leaves events that may still grow. */
-	ow_interval_results_tell_events(settle, NULL);
-	ow_interval_results_tell_events(settle, NULL);
+	ow_interval_results_tell_events(results, NULL);
+	ow_interval_results_tell_events(results, NULL);
 	/* More intervals may come after a clock step, or with another identity. */
-	settle->newest_ns = INT64_MIN;
-	settle->begun_ns = INT64_MIN;
-	settle->changed = false;
-	settle->recent = (struct ow_interval_results_recent){0};
+	results->newest_ns = INT64_MIN;
+	results->begun_ns = INT64_MIN;
+	results->changed = false;
+	results->recent = (struct ow_interval_results_recent){0};
 	return 0;
 }
 
-size_t ow_interval_results_delays(const struct ow_interval_results *settle,
+size_t ow_interval_results_delays(const struct ow_interval_results *results,
                                   int64_t ret_delay_ns[OW_INTERVAL_RESULTS_DELAYS])
 {
-	memcpy(ret_delay_ns, settle->delay_ns, settle->delays * sizeof *ret_delay_ns);
-	return settle->delays;
+	memcpy(ret_delay_ns, results->delay_ns, results->delays * sizeof *ret_delay_ns);
+	return results->delays;
 }
 
-void ow_run_total(const struct ow_interval_results *settle, struct ow_interval_result *ret_total)
+void ow_run_total(const struct ow_interval_results *results, struct ow_interval_result *ret_total)
 {
-	ow_run_total_result(settle->total, ret_total);
+	ow_run_total_result(results->total, ret_total);
 }

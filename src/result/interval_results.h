@@ -89,28 +89,28 @@ typedef void (*ow_interval_results_sink)(void *arg, const struct ow_interval_res
 
 /* horizon: 1 .. OW_LATE_PACKETS_HORIZON_MAX. The functions below call sink. */
 int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, void *arg,
-                               struct ow_interval_results **ret_settle);
+                               struct ow_interval_results **ret_results);
 /*
  * To be called before the first interval: packets of flows that do not pass the receiver are not lost but unshared
  * (reconcile/scope_verdict.h). length_ns: of an interval. sink gets what happens to flows, with the arg of results; may
  * be NULL. 0 or -ENOMEM.
  */
 typedef void (*ow_flow_event_sink)(void *arg, const struct ow_flow_event *event);
-int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns, ow_flow_event_sink sink);
+int ow_interval_results_share(struct ow_interval_results *results, int64_t length_ns, ow_flow_event_sink sink);
 /*
  * To be called before the first interval: the receiver is one of several to which the packets go. What it did not get
  * may have gone to another one, so it is unshared, and there is no loss ratio (result/group_results.h has the loss).
  */
-void ow_interval_results_one_of_several(struct ow_interval_results *settle);
+void ow_interval_results_one_of_several(struct ow_interval_results *results);
 /* Delays of the last interval, by both clocks: a sample of packets that arrived in time or late. Returns their number. */
 #define OW_INTERVAL_RESULTS_DELAYS 512
-size_t ow_interval_results_delays(const struct ow_interval_results *settle,
+size_t ow_interval_results_delays(const struct ow_interval_results *results,
                                   int64_t ret_delay_ns[OW_INTERVAL_RESULTS_DELAYS]);
 /* Keys of pairs of networks for ow_scope_make_fine; and that packets of such pairs arrive with another TTL. */
-size_t ow_interval_results_fine(struct ow_interval_results *settle, uint64_t *pair_keys, size_t max);
-void ow_interval_results_rerouted(struct ow_interval_results *settle, int64_t interval, const uint64_t *pair_keys,
+size_t ow_interval_results_fine(struct ow_interval_results *results, uint64_t *pair_keys, size_t max);
+void ow_interval_results_rerouted(struct ow_interval_results *results, int64_t interval, const uint64_t *pair_keys,
                                   const int8_t *ttl_change, size_t count);
-void ow_interval_results_free(struct ow_interval_results *settle);
+void ow_interval_results_free(struct ow_interval_results *results);
 
 /*
  * Adds the next interval: its number is one more than the last, or, after a gap, larger; packets that waited for an
@@ -118,36 +118,36 @@ void ow_interval_results_free(struct ow_interval_results *settle);
  * provisional result. If too many packets differ to be remembered (OW_LATE_PACKETS_PENDING_MAX), the interval is
  * unknown. -EINVAL if the counts contradict each other, -ENOMEM: nothing has changed.
  */
-int ow_interval_results_step(struct ow_interval_results *settle, const struct ow_interval_results_input *input);
+int ow_interval_results_step(struct ow_interval_results *results, const struct ow_interval_results_input *input);
 /*
  * Adds an interval without comparison: a result of status UNKNOWN with its cause, in which all counts except the totals
  * become 0; provisional and final as any other. quiet as above. Returns as ow_interval_results_step.
  */
-int ow_interval_results_unknown(struct ow_interval_results *settle, const struct ow_interval_result *result,
+int ow_interval_results_unknown(struct ow_interval_results *results, const struct ow_interval_result *result,
                                 bool quiet);
 /*
  * Adds an interval whose packets were counted but not identified: the result is used unchanged, provisional, final and
  * in the total. For the packets of other intervals it is unknown. Returns as ow_interval_results_step.
  */
-int ow_interval_results_estimated(struct ow_interval_results *settle, const struct ow_interval_result *result);
+int ow_interval_results_estimated(struct ow_interval_results *results, const struct ow_interval_result *result);
 /*
  * The packets of the open intervals were changed on the way, so that the comparison did not recognise them: those that
  * wait stay undecided. To be called before ow_interval_results_finish.
  */
-void ow_interval_results_distrust(struct ow_interval_results *settle);
+void ow_interval_results_distrust(struct ow_interval_results *results);
 /*
  * Ends the run: all open intervals become final. Packets that could still have arrived stay pending. If more intervals
  * come (the clock was set), earlier packets are not searched in them.
  */
-int ow_interval_results_finish(struct ow_interval_results *settle);
+int ow_interval_results_finish(struct ow_interval_results *results);
 
 /* The number of waiting packets of this name; and of all names. */
-size_t ow_interval_results_waits(const struct ow_interval_results *settle, uint64_t name);
+size_t ow_interval_results_waits(const struct ow_interval_results *results, uint64_t name);
 /* How many of them have their turn first, if so many of the name were sent and received in the next interval: those that
  * can be late by the delays so far, and those that more packets were received for than sent. */
-size_t ow_interval_results_in_turn(const struct ow_interval_results *settle, uint64_t name, size_t sent,
+size_t ow_interval_results_in_turn(const struct ow_interval_results *results, uint64_t name, size_t sent,
                                    size_t received);
-size_t ow_interval_results_waiting(const struct ow_interval_results *settle);
+size_t ow_interval_results_waiting(const struct ow_interval_results *results);
 
 /*
  * Everything so far as one result (the summary of a run): counts and delays of all final intervals, interval = their
@@ -156,4 +156,4 @@ size_t ow_interval_results_waiting(const struct ow_interval_results *settle);
  * are sums, durations are means over the intervals. With different sample shifts, counts are plain sums, and ratios and
  * delays weight each packet by the packets that it stands for.
  */
-void ow_run_total(const struct ow_interval_results *settle, struct ow_interval_result *ret_total);
+void ow_run_total(const struct ow_interval_results *results, struct ow_interval_result *ret_total);

@@ -57,7 +57,7 @@ struct ow_interval_results {
 	uint32_t horizon;
 	ow_interval_results_sink sink;
 	void *arg;
-	struct ow_late_packets *carry;
+	struct ow_late_packets *late_packets;
 	struct ow_scope_verdict *scope; /* NULL: everything must pass */
 	bool one_of_several;            /* what the receiver did not get may have gone to another one */
 	ow_flow_event_sink event_sink;
@@ -94,10 +94,10 @@ struct ow_interval_results {
 	struct ow_run_total *total;
 };
 
-static inline struct ow_interval_results_open *ow_interval_results_open_of(const struct ow_interval_results *settle,
+static inline struct ow_interval_results_open *ow_interval_results_open_of(const struct ow_interval_results *results,
                                                                            uint64_t number)
 {
-	return settle->open + number % (settle->horizon + 1);
+	return results->open + number % (results->horizon + 1);
 }
 
 static inline bool ow_interval_results_is_blind(const struct ow_interval_results_open *open)
@@ -108,48 +108,48 @@ static inline bool ow_interval_results_is_blind(const struct ow_interval_results
 /* -- interval_doubt.c */
 
 /* A packet with this delay was seen: others may take twice as long, or be as early. */
-void ow_interval_results_raise_reach(struct ow_interval_results *settle, int64_t delay_ns);
-void ow_interval_results_raise_ahead(struct ow_interval_results *settle, int64_t delay_ns);
+void ow_interval_results_raise_reach(struct ow_interval_results *results, int64_t delay_ns);
+void ow_interval_results_raise_ahead(struct ow_interval_results *results, int64_t delay_ns);
 /*
  * Detects clocks that differ by more than their error bounds: then many delays are negative. The limit is a quarter of
  * them, because identical packets that were confused cause a few as well.
  */
-void ow_interval_results_learn_shown(struct ow_interval_results *settle, const struct ow_interval_results_input *in);
+void ow_interval_results_learn_shown(struct ow_interval_results *results, const struct ow_interval_results_input *in);
 /*
  * How much the clocks can make a packet arrive before it was sent: by their error bounds, or, if packets show more, by
  * that.
  */
-int64_t ow_interval_results_early(const struct ow_interval_results *settle, const struct ow_interval_result *r);
+int64_t ow_interval_results_early(const struct ow_interval_results *results, const struct ow_interval_result *r);
 /* Whether a packet of the oldest interval may have arrived unseen. A callback of reconcile/late_packets. */
 bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns);
 /*
  * The time, since its start, until which an interval receives packets of an unknown interval before it; 0 = there is
  * none.
  */
-int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *settle,
+int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *results,
                                            const struct ow_interval_result *next);
 /* Whether a packet may have been sent in an unknown interval before this one. */
-bool ow_interval_results_is_unplaced(const struct ow_interval_results *settle, const struct ow_sighting *arrival);
+bool ow_interval_results_is_unplaced(const struct ow_interval_results *results, const struct ow_sighting *arrival);
 
 /* -- interval_scope.c: without effect where everything must pass. */
 
 /* The flows of an interval, until it is final. 0 or -ENOMEM. */
-int ow_interval_results_keep_flows(const struct ow_interval_results *settle, const struct ow_interval_results_input *in,
-                                   struct ow_interval_results_open *open);
+int ow_interval_results_keep_flows(const struct ow_interval_results *results,
+                                   const struct ow_interval_results_input *in, struct ow_interval_results_open *open);
 /* Which packets of the newest interval matched, unless it is noted already: to be called when all late ones are. And
  * that a packet of this flow did in a later interval; flow: its number, or 0. */
-void ow_interval_results_note_flows(struct ow_interval_results *settle);
-void ow_interval_results_note_late(struct ow_interval_results *settle, const struct ow_interval_results_open *sender,
+void ow_interval_results_note_flows(struct ow_interval_results *results);
+void ow_interval_results_note_late(struct ow_interval_results *results, const struct ow_interval_results_open *sender,
                                    uint32_t flow, int64_t sent_ns);
 /* Reports what happened to flows. newest: the interval that was added, NULL at the end. */
-void ow_interval_results_tell_events(struct ow_interval_results *settle, const struct ow_interval_result *newest);
+void ow_interval_results_tell_events(struct ow_interval_results *results, const struct ow_interval_result *newest);
 /* A final result of which nothing is shared, and has not been for a while, is unknown. */
-void ow_interval_results_explain_changed(struct ow_interval_results *settle,
+void ow_interval_results_explain_changed(struct ow_interval_results *results,
                                          const struct ow_interval_results_open *open,
                                          struct ow_interval_result *result);
 void ow_interval_results_explain_in_turn(const struct ow_interval_results_open *open,
                                          struct ow_interval_result *result);
-void ow_interval_results_explain_unshared(struct ow_interval_results *settle, struct ow_interval_result *result);
+void ow_interval_results_explain_unshared(struct ow_interval_results *results, struct ow_interval_result *result);
 /* Whether the packets of the oldest interval that were not received are lost. A callback of reconcile/late_packets. */
 int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates);
 
@@ -159,7 +159,7 @@ int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packet
  * The current result of an interval. Waiting packets are pending unless account decides otherwise (NULL = nothing
  * decided yet).
  */
-void ow_interval_results_make_result(struct ow_interval_results *settle, const struct ow_interval_results_open *open,
+void ow_interval_results_make_result(struct ow_interval_results *results, const struct ow_interval_results_open *open,
                                      const struct ow_late_packets_account *account,
                                      struct ow_interval_result *ret_result);
 /* Makes a measured result partial. */
@@ -169,4 +169,5 @@ void ow_interval_results_explain_drops(struct ow_interval_result *result);
 void ow_interval_results_explain_unlisted(const struct ow_interval_results_open *open,
                                           struct ow_interval_result *result);
 /* For the interval that is being decided. */
-void ow_interval_results_explain_undecided(const struct ow_interval_results *settle, struct ow_interval_result *result);
+void ow_interval_results_explain_undecided(const struct ow_interval_results *results,
+                                           struct ow_interval_result *result);

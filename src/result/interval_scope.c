@@ -12,20 +12,20 @@
 #define UNSHARED_NS  INT64_C(10000000000)
 #define UNSHARED_MIN 20
 
-int ow_interval_results_keep_flows(const struct ow_interval_results *settle, const struct ow_interval_results_input *in,
-                                   struct ow_interval_results_open *open)
+int ow_interval_results_keep_flows(const struct ow_interval_results *results,
+                                   const struct ow_interval_results_input *in, struct ow_interval_results_open *open)
 {
 	open->flow = NULL;
 	open->in_scope = NULL;
 	open->flows = 0;
 	open->strange = 0;
 	open->newest_extra_ns = OW_INTERVAL_RESULTS_NO_TIME;
-	for (size_t i = 0; settle->scope && i < in->only_bs; i++) {
+	for (size_t i = 0; results->scope && i < in->only_bs; i++) {
 		open->strange += !in->only_b[i].flow;
 		if (in->only_b[i].time_ns > open->newest_extra_ns)
 			open->newest_extra_ns = in->only_b[i].time_ns;
 	}
-	if (!settle->scope || !in->flows)
+	if (!results->scope || !in->flows)
 		return 0;
 	open->flow = malloc(in->flows * sizeof *open->flow);
 	if (!open->flow)
@@ -38,22 +38,22 @@ int ow_interval_results_keep_flows(const struct ow_interval_results *settle, con
 	return 0;
 }
 
-void ow_interval_results_note_flows(struct ow_interval_results *settle)
+void ow_interval_results_note_flows(struct ow_interval_results *results)
 {
-	const struct ow_interval_results_input *in = settle->input;
-	if (!settle->scope || !in || !in->flows || in->result.interval == settle->noted)
+	const struct ow_interval_results_input *in = results->input;
+	if (!results->scope || !in || !in->flows || in->result.interval == results->noted)
 		return;
-	settle->noted = in->result.interval;
+	results->noted = in->result.interval;
 	/* Without memory the flows of this interval are as if none had matched: fewer packets are lost, more unshared. */
-	(void)ow_scope_verdict_note(settle->scope, in->result.interval, in->flow, in->flows, in->packet, in->is_matched,
-	                            in->packets);
+	(void)ow_scope_verdict_note(results->scope, in->result.interval, in->flow, in->flows, in->packet,
+	                            in->is_matched, in->packets);
 }
 
-void ow_interval_results_note_late(struct ow_interval_results *settle, const struct ow_interval_results_open *sender,
+void ow_interval_results_note_late(struct ow_interval_results *results, const struct ow_interval_results_open *sender,
                                    uint32_t flow, int64_t sent_ns)
 {
-	if (settle->scope && flow && flow <= sender->flows)
-		ow_scope_verdict_late(settle->scope, sender->result.interval, &sender->flow[flow - 1],
+	if (results->scope && flow && flow <= sender->flows)
+		ow_scope_verdict_late(results->scope, sender->result.interval, &sender->flow[flow - 1],
 		                      sent_ns - sender->result.start_ns);
 }
 
@@ -75,7 +75,7 @@ static size_t list_known(const struct ow_interval_results_open *open, const stru
 }
 
 /* A packet whose flow was not listed may be for anybody. */
-static int judge(struct ow_interval_results *settle, struct ow_interval_results_open *open,
+static int judge(struct ow_interval_results *results, struct ow_interval_results_open *open,
                  const struct ow_scope_packet *packets, size_t count, struct ow_scope_packet *known, size_t *from,
                  uint8_t *ret_fates)
 {
@@ -84,8 +84,8 @@ static int judge(struct ow_interval_results *settle, struct ow_interval_results_
 	uint8_t *fate = calloc(knowns + 1, sizeof *fate);
 	int r = fate ? 0 : -ENOMEM;
 	if (r == 0 && knowns)
-		r = ow_scope_verdict_judge(settle->scope, open->result.interval, open->flow, open->flows, known, knowns,
-		                           fate, &sums);
+		r = ow_scope_verdict_judge(results->scope, open->result.interval, open->flow, open->flows, known,
+		                           knowns, fate, &sums);
 	if (r == 0) {
 		memset(ret_fates, OW_SCOPE_UNSHARED, count);
 		for (size_t i = 0; i < knowns; i++)
@@ -98,47 +98,47 @@ static int judge(struct ow_interval_results *settle, struct ow_interval_results_
 	return r;
 }
 
-static int judge_by_scope(struct ow_interval_results *settle, struct ow_interval_results_open *open,
+static int judge_by_scope(struct ow_interval_results *results, struct ow_interval_results_open *open,
                           const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates)
 {
-	ow_interval_results_note_flows(settle);
+	ow_interval_results_note_flows(results);
 	struct ow_scope_packet *known = malloc((count + 1) * sizeof *known);
 	size_t *from = malloc((count + 1) * sizeof *from);
-	int r = known && from ? judge(settle, open, packets, count, known, from, ret_fates) : -ENOMEM;
+	int r = known && from ? judge(results, open, packets, count, known, from, ret_fates) : -ENOMEM;
 	free(known);
 	free(from);
 	if (r < 0)
-		settle->doubt = OW_DOUBT_MEMORY;
+		results->doubt = OW_DOUBT_MEMORY;
 	return r;
 }
 
 int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates)
 {
-	struct ow_interval_results *settle = arg;
-	struct ow_interval_results_open *open = ow_interval_results_open_of(settle, settle->first);
-	int r = settle->scope ? judge_by_scope(settle, open, packets, count, ret_fates) : 0;
-	if (r == 0 && settle->one_of_several) {
+	struct ow_interval_results *results = arg;
+	struct ow_interval_results_open *open = ow_interval_results_open_of(results, results->first);
+	int r = results->scope ? judge_by_scope(results, open, packets, count, ret_fates) : 0;
+	if (r == 0 && results->one_of_several) {
 		memset(ret_fates, OW_SCOPE_UNSHARED, count);
 		open->whole = 0;
 	}
 	return r;
 }
 
-void ow_interval_results_explain_unshared(struct ow_interval_results *settle, struct ow_interval_result *result)
+void ow_interval_results_explain_unshared(struct ow_interval_results *results, struct ow_interval_result *result)
 {
 	struct ow_interval_result *r = result;
-	if (!settle->scope || r->status == OW_RESULT_UNKNOWN)
+	if (!results->scope || r->status == OW_RESULT_UNKNOWN)
 		return;
-	settle->unshared += r->unshared_sent;
+	results->unshared += r->unshared_sent;
 	if (r->matched + r->late) {
-		settle->shared_ns = r->start_ns + r->length_ns;
-		settle->unshared = 0;
+		results->shared_ns = r->start_ns + r->length_ns;
+		results->unshared = 0;
 	}
-	bool long_ago = settle->shared_ns == INT64_MIN || r->start_ns - settle->shared_ns >= UNSHARED_NS;
-	if (r->sent || !long_ago || settle->unshared < UNSHARED_MIN)
+	bool long_ago = results->shared_ns == INT64_MIN || r->start_ns - results->shared_ns >= UNSHARED_NS;
+	if (r->sent || !long_ago || results->unshared < UNSHARED_MIN)
 		return;
 	/* Everything may go to the others now. */
-	if (settle->one_of_several && !r->unshared_received)
+	if (results->one_of_several && !r->unshared_received)
 		return;
 	r->status = OW_RESULT_UNKNOWN;
 	if (r->unshared_received)
@@ -149,16 +149,16 @@ void ow_interval_results_explain_unshared(struct ow_interval_results *settle, st
 	r->unshared_sent = r->unshared_received = r->absent = 0;
 }
 
-size_t ow_interval_results_fine(struct ow_interval_results *settle, uint64_t *pair_keys, size_t max)
+size_t ow_interval_results_fine(struct ow_interval_results *results, uint64_t *pair_keys, size_t max)
 {
-	return settle->scope ? ow_scope_verdict_fine(settle->scope, pair_keys, max) : 0;
+	return results->scope ? ow_scope_verdict_fine(results->scope, pair_keys, max) : 0;
 }
 
-void ow_interval_results_rerouted(struct ow_interval_results *settle, int64_t interval, const uint64_t *pair_keys,
+void ow_interval_results_rerouted(struct ow_interval_results *results, int64_t interval, const uint64_t *pair_keys,
                                   const int8_t *ttl_change, size_t count)
 {
-	if (settle->scope && count)
-		ow_scope_verdict_ttl(settle->scope, interval, pair_keys, ttl_change, count);
+	if (results->scope && count)
+		ow_scope_verdict_ttl(results->scope, interval, pair_keys, ttl_change, count);
 }
 
 /* The names of the lane, and which interval is the newest, for events. */
@@ -172,20 +172,20 @@ static void place_events(struct ow_flow_event *newest, const struct ow_interval_
 	newest->scope.interval = r->interval;
 }
 
-void ow_interval_results_tell_events(struct ow_interval_results *settle, const struct ow_interval_result *newest)
+void ow_interval_results_tell_events(struct ow_interval_results *results, const struct ow_interval_result *newest)
 {
 	struct ow_scope_event found[OW_SCOPE_EVENTS_MAX];
-	if (!settle->scope || !settle->event_sink)
+	if (!results->scope || !results->event_sink)
 		return;
 	if (newest)
-		place_events(&settle->event, newest);
-	size_t count = ow_scope_verdict_events(settle->scope, found);
+		place_events(&results->event, newest);
+	size_t count = ow_scope_verdict_events(results->scope, found);
 	for (size_t i = 0; i < count; i++) {
-		struct ow_flow_event event = settle->event;
+		struct ow_flow_event event = results->event;
 		int64_t after = found[i].interval - event.scope.interval;
-		event.start_ns += after * settle->event_length_ns + found[i].time_ns;
+		event.start_ns += after * results->event_length_ns + found[i].time_ns;
 		event.scope = found[i];
-		if (ow_flow_event_allow(&settle->event_limit, settle->event.start_ns, &event))
-			settle->event_sink(settle->arg, &event);
+		if (ow_flow_event_allow(&results->event_limit, results->event.start_ns, &event))
+			results->event_sink(results->arg, &event);
 	}
 }

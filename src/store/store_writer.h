@@ -26,16 +26,16 @@ struct ow_store_writer_options {
 int ow_store_writer_create(const struct ow_store_writer_options *options, struct ow_store_writer **ret_keeper,
                            struct ow_error *err);
 /* Writes the waiting results, if possible, and ends the thread. State and news are available afterwards. */
-void ow_store_writer_stop(struct ow_store_writer *keeper);
-void ow_store_writer_free(struct ow_store_writer *keeper);
+void ow_store_writer_stop(struct ow_store_writer *writer);
+void ow_store_writer_free(struct ow_store_writer *writer);
 
 /* Takes a copy. Never waits for the disk. */
-void ow_store_writer_add(struct ow_store_writer *keeper, const struct ow_interval_result *result);
-void ow_store_writer_add_event(struct ow_store_writer *keeper, const struct ow_flow_event *event);
+void ow_store_writer_add(struct ow_store_writer *writer, const struct ow_interval_result *result);
+void ow_store_writer_add_event(struct ow_store_writer *writer, const struct ow_flow_event *event);
 /* All results so far are to be committed together now. Without this call they are committed after a second. */
-void ow_store_writer_commit(struct ow_store_writer *keeper);
+void ow_store_writer_commit(struct ow_store_writer *writer);
 /* Sets other limits. */
-void ow_store_writer_limit(struct ow_store_writer *keeper, const struct ow_store_limits *limits);
+void ow_store_writer_limit(struct ow_store_writer *writer, const struct ow_store_limits *limits);
 
 struct ow_store_writer_state {
 	bool failing;
@@ -44,7 +44,7 @@ struct ow_store_writer_state {
 	uint64_t lost;
 	size_t waiting;
 };
-void ow_store_writer_state(struct ow_store_writer *keeper, struct ow_store_writer_state *ret_state);
+void ow_store_writer_state(struct ow_store_writer *writer, struct ow_store_writer_state *ret_state);
 
 /* A line for the log, if there is one: when the store begins to fail, and when it works again. */
-bool ow_store_writer_news(struct ow_store_writer *keeper, struct ow_error *ret_line);
+bool ow_store_writer_news(struct ow_store_writer *writer, struct ow_error *ret_line);
