@@ -67,6 +67,7 @@ struct ow_packet_event {
 	bool estimated; /* ambiguous, and the delay is an estimate: it may be shorter by less_ns, or longer by more_ns
 	                 */
 	int64_t less_ns, more_ns;
+	uint64_t part; /* of a superframe or a datagram: which part of the record this is; 0 = all of it */
 };
 
 /* Largest time in the options: 146 years. */

@@ -13,6 +13,8 @@
 #include "report/match_flows.h"
 #include "report/plot.h"
 #include "report/report.h"
+#include "path/path.h"
+#include "cli/point_argument.h"
 #include <assert.h>
 #include <errno.h>
 #include <oneway/oneway.h>
@@ -30,7 +32,9 @@ struct arguments {
 	const char *csv, *lost, *extra, *plot, *flows_csv;
 	double max_loss;    /* above 1: no threshold was given */
 	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
-	const char *path[OW_SIDES];
+	bool keep_order;
+	struct ow_point_arguments points;
+	const char *path[OW_SIDES]; /* of both ends */
 };
 
 /* Rows of a table of flows, if no number was given. */
@@ -48,6 +52,14 @@ static int set_dedup(void *field, const char *value, struct ow_error *err)
 	if (strcmp(value, "off") != 0)
 		return ow_option_positive_duration(field, value, err);
 	*(int64_t *)field = -1;
+	return 0;
+}
+
+static int set_order(void *field, const char *value, struct ow_error *err)
+{
+	*(bool *)field = strcmp(value, "given") == 0;
+	if (strcmp(value, "given") != 0 && strcmp(value, "auto") != 0)
+		return ow_error_set(err, EINVAL, "%s: give auto or given", value);
 	return 0;
 }
 
@@ -78,6 +90,9 @@ static const struct ow_option options[] = {
          "Also print results for each interval of D."},
 	{"one-direction", 0, NULL, ow_option_flag, FIELD(match.one_direction),
          "All traffic goes from A to B: packets that B never saw are lost, also in flows without any match."},
+
+	{"order", 0, "ORDER", set_order, FIELD(keep_order),
+         "Order of more than two points: auto (default) finds it by TTL and time, given keeps that of the arguments."},
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print JSON instead of text."},
@@ -116,18 +131,22 @@ static const struct ow_option options[] = {
 static void help(void)
 {
 	fputs("usage: oneway match [OPTION]... A B\n"
+	      "       oneway match [OPTION]... A HOP... B\n"
 	      "\n"
 	      "Matches two captures of the same traffic packet by packet: exact one-way delay,\n"
 	      "loss, duplicates and reordering between the points where A and B were taken. Any\n"
 	      "pcap or pcapng file, also compressed (gzip, zstd, lz4, xz, bzip2); - is standard\n"
 	      "input. Instead of a file: a folder of files, a quoted pattern, or several of them\n"
-	      "joined by +. Durations have a unit: ns, us, ms, s, min, h, d.\n",
+	      "joined by +; NAME= before it names the point. With more than two points: hop by\n"
+	      "hop and end to end. Durations have a unit: ns, us, ms, s, min, h, d.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
 	      "Examples:\n"
 	      "  oneway match client.pcap server.pcap\n"
 	      "  oneway match 'client_*.pcap*' server/                 rotated files\n"
+	      "  oneway match client.pcap fw-in.pcap fw-out.pcap server.pcap    a path\n"
+	      "  oneway match a=a.pcap b=b1.pcap+b2.pcap c=c/           b: two links\n"
 	      "  oneway match --offset auto lan.pcapng wan.pcapng.gz    clocks not synchronised\n"
 	      "  oneway match --level nat inside.pcap outside.pcap      a NAT in between\n"
 	      "  oneway match --json --interval 1s a.pcap b.pcap | jq .a_to_b.delay_ns\n"
@@ -213,10 +232,10 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 	const size_t count = sizeof outputs / sizeof *outputs;
 	for (size_t i = 0; i < count; i++) {
 		const char *path = outputs[i].path;
-		for (int side = 0; path && side < OW_SIDES; side++) {
-			if (is_input(path, args->path[side]))
+		for (unsigned p = 0; path && p < args->points.count; p++) {
+			if (is_input(path, args->points.point[p].path))
 				return ow_error_set(err, EINVAL, "%s %.200s would overwrite the input %.200s",
-				                    outputs[i].option, path, args->path[side]);
+				                    outputs[i].option, path, args->points.point[p].path);
 		}
 		for (size_t k = 0; path && k < i; k++) {
 			const char *other = outputs[k].path;
@@ -230,10 +249,18 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 
 static int check_arguments(const struct arguments *args, struct ow_error *err)
 {
-	bool stdin_a = strcmp(args->path[OW_SIDE_A], "-") == 0, stdin_b = strcmp(args->path[OW_SIDE_B], "-") == 0;
-	if (stdin_a && stdin_b)
+	unsigned inputs = 0;
+	for (unsigned i = 0; i < args->points.count; i++)
+		inputs += strcmp(args->points.point[i].path, "-") == 0;
+	if (inputs > 1)
 		return ow_error_set(err, EINVAL, "only one of A and B can be standard input");
-	if ((args->lost || args->extra) && (stdin_a || stdin_b))
+	if (inputs && args->points.count > OW_SIDES)
+		return ow_error_set(err, EINVAL, "more than two points need files, not standard input");
+	if (args->points.count > OW_SIDES && args->match.clock == OW_CLOCK_GIVEN && args->match.offset_ns)
+		return ow_error_set(err, EINVAL, "--offset with more than two points: auto, or 0");
+	if (args->points.count == OW_SIDES && args->keep_order)
+		return ow_error_set(err, EINVAL, "--order is for more than two points");
+	if ((args->lost || args->extra) && inputs)
 		return ow_error_set(err, EINVAL, "%s reads the captures again: it needs files, not standard input",
 		                    args->lost ? "--lost" : "--extra");
 	if ((args->lost && strcmp(args->lost, "-") == 0) || (args->extra && strcmp(args->extra, "-") == 0))
@@ -256,10 +283,13 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	int operands = ow_options_parse(options, argc, argv, args, err);
 	if (operands < 0 || args->help || args->version)
 		return operands < 0 ? operands : 0;
-	if (operands != OW_SIDES)
+	if (operands < OW_SIDES)
 		return ow_error_set(err, EINVAL, "needs two captures, A and B, got %d", operands);
-	args->path[OW_SIDE_A] = argv[1];
-	args->path[OW_SIDE_B] = argv[2];
+	int r = ow_point_arguments(argv + 1, (unsigned)operands, &args->points, err);
+	if (r < 0)
+		return r;
+	args->path[OW_SIDE_A] = args->points.point[0].path;
+	args->path[OW_SIDE_B] = args->points.point[args->points.count - 1].path;
 	/* An option about flows implies --flows. */
 	args->flows |= args->top || args->least || (args->key.by != OW_FLOW_BY_FIVE_TUPLE && !args->flows_csv);
 	args->match.threads = args->threads > 3 ? 3 : (unsigned)args->threads;
@@ -334,16 +364,19 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 }
 
 /* Prints to standard output, or to standard error if CSV uses standard output. */
-static void print_report(const struct collector *c, const struct arguments *args, const struct ow_match_report *report)
+static void print_report(const struct collector *c, const struct arguments *args, const struct ow_match_report *report,
+                         const struct ow_path_report *path)
 {
 	FILE *out = ow_output_is_stdout(args->csv) || ow_output_is_stdout(args->flows_csv) ? stderr : stdout;
 	int width = ow_terminal_width(out);
 	bool colour = !args->no_color && ow_terminal_colour(out);
 	if (args->json) {
-		ow_report_match_json(out, report, args->flows ? &c->flows : NULL);
+		ow_report_match_json(out, report, args->points.given, args->flows ? &c->flows : NULL, path);
 		return;
 	}
-	ow_report_match_text(out, report, ow_terminal_is(out) ? width : 0, colour);
+	if (path)
+		ow_report_path_text(out, path, ow_terminal_is(out) ? width : 0, colour);
+	ow_report_match_text(out, report, args->points.given, ow_terminal_is(out) ? width : 0, colour);
 	if (args->flows)
 		ow_report_match_flows_text(out, &c->flows, args->top ? args->top : TOP_DEFAULT, args->least, width,
 		                           colour);
@@ -381,7 +414,25 @@ static int check_thresholds(const struct arguments *args, const struct ow_match_
 	return code;
 }
 
-static int run(struct arguments *args, struct collector *c)
+/* Prints and writes all that was asked for. */
+static int write_results(struct arguments *args, struct collector *c, const struct ow_match_report *report,
+                         const struct ow_path_report *path)
+{
+	struct ow_error err;
+	if (c->tally) {
+		assert(ow_flow_tally_conserves(c->tally, report));
+		if (ow_match_flows_init(&c->flows, c->tally, &args->key) < 0) {
+			ow_error_set(&err, ENOMEM, "--flows: not enough memory");
+			return ow_cli_failed("match", &err);
+		}
+	}
+	/* The report is printed before the files are written, so that a failing file does not lose it. */
+	print_report(c, args, report, path);
+	int code = write_files(c, args, report);
+	return code == OW_EXIT_OK ? check_thresholds(args, report) : code;
+}
+
+static int run_pair(struct arguments *args, struct collector *c)
 {
 	struct ow_match *match = NULL;
 	struct ow_error err = {"no reason given"};
@@ -391,22 +442,29 @@ static int run(struct arguments *args, struct collector *c)
 	ow_progress_done(&c->progress);
 	if (r < 0)
 		return ow_cli_failed("match", *c->err.text ? &c->err : &err);
-
-	const struct ow_match_report *report = ow_match_report(match);
-	if (c->tally) {
-		assert(ow_flow_tally_conserves(c->tally, report));
-		if (ow_match_flows_init(&c->flows, c->tally, &args->key) < 0) {
-			ow_match_free(match);
-			ow_error_set(&err, ENOMEM, "--flows: not enough memory");
-			return ow_cli_failed("match", &err);
-		}
-	}
-	/* The report is printed before the files are written, so that a failing file does not lose it. */
-	print_report(c, args, report);
-	int code = write_files(c, args, report);
-	if (code == OW_EXIT_OK)
-		code = check_thresholds(args, report);
+	int code = write_results(args, c, ow_match_report(match), NULL);
 	ow_match_free(match);
+	return code;
+}
+
+static int run_path(struct arguments *args, struct collector *c)
+{
+	struct ow_path *path = NULL;
+	struct ow_error err = {"no reason given"};
+	int r = start_collecting(c, args, &err);
+	struct ow_path_options path_options = {.match = args->match, .keep_order = args->keep_order};
+	if (r == 0)
+		r = ow_path_match(args->points.point, args->points.count, &path_options, &path, &err);
+	ow_progress_done(&c->progress);
+	if (r < 0)
+		return ow_cli_failed("match", *c->err.text ? &c->err : &err);
+	const struct ow_path_report *report = ow_path_report(path);
+	args->path[OW_SIDE_A] = report->point[0].path;
+	args->path[OW_SIDE_B] = report->point[report->points - 1].path;
+	args->points.given[OW_SIDE_A] = report->point[0].name;
+	args->points.given[OW_SIDE_B] = report->point[report->points - 1].name;
+	int code = write_results(args, c, report->ends, report);
+	ow_path_free(path);
 	return code;
 }
 
@@ -420,7 +478,7 @@ int ow_cli_match(int argc, char **argv)
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	struct collector collector = {0};
-	int code = run(&args, &collector);
+	int code = args.points.count > OW_SIDES ? run_path(&args, &collector) : run_pair(&args, &collector);
 	stop_collecting(&collector);
 	return code;
 }

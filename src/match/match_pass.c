@@ -79,6 +79,12 @@ static uint64_t piece_id(const struct ow_record *record)
 	return record->len ? ow_mix64(record->id ^ ow_mix64((uint64_t)record->seq << 32 | record->len)) : record->id;
 }
 
+/* The position of a part in its superframe or datagram. */
+static uint64_t part_of(const struct ow_record *record)
+{
+	return record->len ? (uint64_t)record->seq << 32 | record->len : 0;
+}
+
 static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum ow_direction direction,
                       enum ow_certainty certainty, uint32_t packets)
 {
@@ -98,6 +104,7 @@ static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum 
 	event.bytes = pair->record[event.side]->bytes;
 	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side]->flow);
 	event.id = piece_id(pair->record[OW_SIDE_A]);
+	event.part = part_of(pair->record[OW_SIDE_A]);
 	tell(p, &event);
 }
 
@@ -358,7 +365,8 @@ static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct
 	                                .packets = packets,
 	                                .bytes = record->bytes,
 	                                .flow = ow_flow_table_key(p->tap[side].flows, record->flow),
-	                                .id = piece_id(record)};
+	                                .id = piece_id(record),
+	                                .part = part_of(record)};
 	event.number[side] = record->number;
 	event.time_ns[side] = time_ns;
 	tell(p, &event);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `oneway match --json` prints. The names are those of docs/json.md. */
 #include "result/json.h"
+#include "path/path.h"
 #include "report/match_flows.h"
 #include "report/report.h"
+#include <math.h>
 
 static const char *const level_name[] = {"auto", "ip", "nat", "frame"};
 static const char *const clock_name[] = {"none", "given", "estimated"};
 
-static void put_capture(struct ow_json *json, const char *name, const struct ow_capture_info *info, uint32_t files)
+static void put_capture(struct ow_json *json, const struct ow_capture_info *info, uint32_t files)
 {
-	ow_json_object(json, name);
 	ow_json_string(json, "path", info->path);
 	if (files)
 		ow_json_count(json, "files", files);
@@ -18,15 +19,19 @@ static void put_capture(struct ow_json *json, const char *name, const struct ow_
 	ow_json_integer_if(json, "last_ns", info->packets, info->last_ns);
 	ow_json_string(json, "linktype", info->linktype);
 	ow_json_integer(json, "resolution_ns", info->resolution_ns);
-	ow_json_end(json);
 }
 
-static void put_inputs(struct ow_json *json, const struct ow_match_report *report)
+static void put_inputs(struct ow_json *json, const struct ow_match_report *report, const char *const *name)
 {
 	ow_json_object(json, "inputs");
 	ow_json_style(json, OW_JSON_LINES);
-	put_capture(json, "a", &report->capture[OW_SIDE_A], report->files[OW_SIDE_A]);
-	put_capture(json, "b", &report->capture[OW_SIDE_B], report->files[OW_SIDE_B]);
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		ow_json_object(json, side == OW_SIDE_A ? "a" : "b");
+		if (name && name[side])
+			ow_json_string(json, "name", name[side]);
+		put_capture(json, &report->capture[side], report->files[side]);
+		ow_json_end(json);
+	}
 	ow_json_end(json);
 }
 
@@ -119,13 +124,116 @@ static void put_warnings(struct ow_json *json, const struct ow_match_report *rep
 	ow_json_end(json);
 }
 
-void ow_report_match_json(FILE *out, const struct ow_match_report *report, const struct ow_match_flows *flows)
+/* -- paths -------------------------------------------------------------------------------------------------------- */
+
+static const char *const order_name[] = {"given", "ttl", "time", "unknown"};
+
+static void put_points(struct ow_json *json, const struct ow_path_report *path)
+{
+	ow_json_rows(json, "points");
+	for (unsigned i = 0; i < path->points; i++) {
+		ow_json_row(json);
+		ow_json_string(json, "name", path->point[i].name);
+		put_capture(json, &path->capture[i], path->files[i]);
+		ow_json_count(json, "argument", path->argument[i] + 1);
+		ow_json_integer(json, "offset_ns", path->offset_ns[i]);
+		ow_json_integer_if(json, "offset_error_ns", path->clocks_joined && path->error_ns[i] >= 0,
+		                   path->error_ns[i]);
+		ow_json_object(json, "unseen");
+		ow_json_count(json, "a_to_b", path->around[OW_A_TO_B][i]);
+		ow_json_count(json, "b_to_a", path->around[OW_B_TO_A][i]);
+		ow_json_end(json);
+		ow_json_end(json);
+	}
+	ow_json_end(json);
+}
+
+static void put_hop(struct ow_json *json, const char *name, const struct ow_path_report *path,
+                    const struct ow_path_segment *segment, enum ow_direction direction)
+{
+	const struct ow_path_correction *correction = &segment->correction[direction];
+	double share;
+	if (!segment->report || !segment->report->has_direction[direction]) {
+		ow_json_null(json, name);
+		return;
+	}
+	ow_json_object(json, name);
+	ow_json_style(json, OW_JSON_LINES);
+	ow_json_result_members(json, &segment->result[direction]);
+	ow_json_number(json, "delay_share", ow_path_delay_share(path, segment, direction, &share) ? share : NAN);
+	ow_json_count(json, "around_to", correction->around_to);
+	ow_json_count(json, "around_from", correction->around_from);
+	ow_json_count(json, "undecided", correction->undecided);
+	ow_json_end(json);
+}
+
+static void put_segments(struct ow_json *json, const struct ow_path_report *path)
+{
+	ow_json_array(json, "segments");
+	ow_json_style(json, OW_JSON_LINES);
+	for (unsigned i = 0; i < path->segments; i++) {
+		const struct ow_path_segment *segment = &path->segment[i];
+		ow_json_object(json, NULL);
+		ow_json_style(json, OW_JSON_LINES);
+		ow_json_string(json, "from", path->point[segment->from].name);
+		ow_json_string(json, "to", path->point[segment->to].name);
+		if (segment->report) {
+			put_identity(json, segment->report);
+			put_clock(json, segment->report);
+			ow_json_integer(json, "window_ns", segment->report->window_ns);
+		}
+		put_hop(json, "a_to_b", path, segment, OW_A_TO_B);
+		put_hop(json, "b_to_a", path, segment, OW_B_TO_A);
+		ow_json_end(json);
+	}
+	ow_json_end(json);
+}
+
+static void put_lost_at(struct ow_json *json, const struct ow_path_report *path)
+{
+	static const char *const name[] = {"a_to_b", "b_to_a"};
+	ow_json_object(json, "lost_at");
+	ow_json_style(json, OW_JSON_LINES);
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		ow_json_rows(json, name[d]);
+		for (unsigned i = 0; i < path->points * path->points; i++) {
+			unsigned from = i / path->points, to = i % path->points;
+			if (!path->lost_at[d][from][to])
+				continue;
+			ow_json_row(json);
+			ow_json_string(json, "from", path->point[from].name);
+			ow_json_string(json, "to", path->point[to].name);
+			ow_json_count(json, "lost", path->lost_at[d][from][to]);
+			ow_json_end(json);
+		}
+		if (path->lost_unknown[d]) {
+			ow_json_row(json);
+			ow_json_null(json, "from");
+			ow_json_null(json, "to");
+			ow_json_count(json, "lost", path->lost_unknown[d]);
+			ow_json_end(json);
+		}
+		ow_json_end(json);
+	}
+	ow_json_end(json);
+}
+
+static void put_path(struct ow_json *json, const struct ow_path_report *path)
+{
+	ow_json_string(json, "order", order_name[path->order]);
+	put_points(json, path);
+	put_segments(json, path);
+	put_lost_at(json, path);
+}
+
+void ow_report_match_json(FILE *out, const struct ow_match_report *report, const char *const *name,
+                          const struct ow_match_flows *flows, const struct ow_path_report *path)
 {
 	struct ow_json json = {.out = out, .indent = 2};
 	ow_json_object(&json, NULL);
 	ow_json_style(&json, OW_JSON_LINES);
 	ow_json_command(&json, "match");
-	put_inputs(&json, report);
+	put_inputs(&json, report, name);
 	put_identity(&json, report);
 	put_clock(&json, report);
 	ow_json_integer(&json, "window_ns", report->window_ns);
@@ -136,6 +244,8 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 	put_pair(&json, "skipped", report->skipped);
 	put_pair(&json, "dropped", report->dropped);
 	put_holes(&json, report);
+	if (path)
+		put_path(&json, path);
 	if (report->intervals)
 		put_intervals(&json, report);
 	if (flows)

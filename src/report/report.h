@@ -5,16 +5,22 @@
 #include <stdio.h>
 
 struct ow_match_flows; /* report/match_flows.h */
+struct ow_path_packet; /* path/path.h */
+struct ow_path_report;
 
 /* Renders results as text, JSON and CSV. Functions write to a stream; the caller checks the stream for errors. */
 
 /*
  * Text similar to owping's summary. width = terminal columns (at least 60 are used), 0 = no terminal: each warning is
- * one line; colour = ANSI allowed.
+ * one line; colour = ANSI allowed; name = those of A and B, NULL = they have none.
  */
-void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour);
-/* One JSON object as in the design document. flows: may be NULL. */
-void ow_report_match_json(FILE *out, const struct ow_match_report *report, const struct ow_match_flows *flows);
+void ow_report_match_text(FILE *out, const struct ow_match_report *report, const char *const *name, int width,
+                          bool colour);
+/* Hop by hop, for a path of more than two points; what is between its ends is for ow_report_match_text. */
+void ow_report_path_text(FILE *out, const struct ow_path_report *path, int width, bool colour);
+/* One JSON object as in the design document. name, flows and path: may be NULL. */
+void ow_report_match_json(FILE *out, const struct ow_match_report *report, const char *const *name,
+                          const struct ow_match_flows *flows, const struct ow_path_report *path);
 
 /* One CSV row for each packet. */
 void ow_report_csv_header(FILE *out);

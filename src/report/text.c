@@ -64,7 +64,7 @@ static void capture_columns(const struct ow_capture_info *info, char text[COLUMN
 	}
 }
 
-static void put_captures(const struct style *style, const struct ow_match_report *report)
+static void put_captures(const struct style *style, const struct ow_match_report *report, const char *const *name)
 {
 	char text[OW_SIDES][COLUMNS][OW_FORMAT], resolution[OW_DURATION_TEXT];
 	size_t width[COLUMNS] = {0};
@@ -73,6 +73,10 @@ static void put_captures(const struct style *style, const struct ow_match_report
 	for (int side = 0; side < OW_SIDES; side++) {
 		fprintf(style->out, "%s%c%s  ", style->bold, 'A' + side, style->plain);
 		const char *path = report->capture[side].path;
+		if (name && name[side]) {
+			put_clean(style->out, name[side], strlen(name[side]));
+			fputs("  ", style->out);
+		}
 		put_clean(style->out, path, strlen(path));
 		if (report->files[side])
 			fprintf(style->out, "  %" PRIu32 " %s", report->files[side],
@@ -362,7 +366,8 @@ static void put_asides(const struct style *style, const struct ow_match_report *
 	put_aside(style, "  skipped", report->skipped, "not comparable at this level, or copies");
 }
 
-void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour)
+void ow_report_match_text(FILE *out, const struct ow_match_report *report, const char *const *name, int width,
+                          bool colour)
 {
 	bool terminal = width > 0;
 	struct style style = {out, !terminal ? WIDTH_FILE : width < WIDTH_MIN ? WIDTH_MIN : width, "", "", ""};
@@ -371,7 +376,7 @@ void ow_report_match_text(FILE *out, const struct ow_match_report *report, int w
 		style.red = "\033[31m";
 		style.plain = "\033[0m";
 	}
-	put_captures(&style, report);
+	put_captures(&style, report, name);
 	put_identity(&style, report);
 	put_clock(&style, report);
 	for (int d = 0; d < OW_DIRECTIONS; d++) {

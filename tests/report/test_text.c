@@ -126,7 +126,7 @@ static char *render(const struct ow_match_report *report, int width, bool colour
 	char *text;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
-	ow_report_match_text(out, report, width, colour);
+	ow_report_match_text(out, report, NULL, width, colour);
 	fclose(out);
 	assert_int_equal(strlen(text), length);
 	return text;

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ends of the path are the two points that are farthest apart, first by routers, then by time. The others are sorted
+ * by their distance from the end that comes first among the arguments. Where the distances do not show which of two
+ * points is nearer, they keep the order of the arguments.
+ */
+#include "path/order.h"
+
+#include "capture/file/reader.h"
+#include "match/survey.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GLANCE_FRAMES   20000 /* frames of each point that are looked at, if these have packets in common */
+#define COMMON_LEAST    8     /* packets in common: fewer show nothing */
+#define PARTIAL_LEAST   4     /* packets that pass a point unseen: fewer may be drops of its capture .. */
+#define PARTIAL_SHARE   0.005 /* .. and so may a smaller share */
+#define TTLS            256
+#define HOPS_SAME_SHARE 0.9 /* of the packets show the same number of routers */
+
+/* What two points show of each other. */
+struct distance {
+	size_t common;
+	bool hops_known;
+	int hops;        /* routers between them */
+	bool both;       /* both directions are seen: time_ns is of a round trip */
+	int64_t time_ns; /* usual least time there and back, or one way (later at the second point) */
+	enum ow_variant variant;
+};
+
+struct finder {
+	unsigned points;
+	struct ow_reader *reader[OW_PATH_POINTS];
+	struct ow_outlook outlook[OW_PATH_POINTS];
+	uint32_t limit[OW_VARIANTS];
+	uint64_t seed;
+	enum ow_selection which;
+	struct ow_survey survey[OW_PATH_POINTS];
+	unsigned surveys;
+	struct distance distance[OW_PATH_POINTS][OW_PATH_POINTS];
+};
+
+static size_t next_id(const struct ow_identity_sample *s, size_t i)
+{
+	uint64_t id = s->packet[i].id;
+	while (i < s->packets && s->packet[i].id == id)
+		i++;
+	return i;
+}
+
+/* Routers between two points: the difference that nearly all packets in common have in their TTL. */
+static void find_hops(const struct ow_identity_sample *a, const struct ow_identity_sample *b, struct distance *d)
+{
+	size_t count[TTLS] = {0}, all = 0;
+	for (size_t i = 0, k = 0; i < a->packets && k < b->packets;) {
+		const struct ow_sampled *x = &a->packet[i], *y = &b->packet[k];
+		size_t next_i = next_id(a, i), next_k = next_id(b, k);
+		if (x->id == y->id && next_i == i + 1 && next_k == k + 1 && x->ttl && y->ttl) {
+			count[abs(x->ttl - y->ttl)]++;
+			all++;
+		}
+		if (x->id <= y->id)
+			i = next_i;
+		if (y->id <= x->id)
+			k = next_k;
+	}
+	int most = 0;
+	for (int i = 1; i < TTLS; i++)
+		most = count[i] > count[most] ? i : most;
+	d->hops_known = all >= COMMON_LEAST && (double)count[most] >= HOPS_SAME_SHARE * (double)all;
+	d->hops = most;
+}
+
+static int compare_points(struct finder *f, unsigned a, unsigned b)
+{
+	struct distance best = {0};
+	for (enum ow_variant v = 0; v < OW_VARIANTS; v++) {
+		struct ow_identity_sample *x = &f->survey[a].sample[v], *y = &f->survey[b].sample[v];
+		struct ow_sample_overlap common;
+		if (!ow_variant_among(v, f->which))
+			continue;
+		int r = ow_sample_overlap_find(x, y, false, &common);
+		if (r < 0)
+			return r;
+		/* Level frame does not see a TTL, and later variants must find clearly more. */
+		if (common.unique < COMMON_LEAST || common.common < 2 * best.common)
+			continue;
+		best = (struct distance){.common = common.common, .both = common.both_directions, .variant = v};
+		best.time_ns = common.both_directions ? common.low_ns[0] - common.high_ns[1] : common.median_ns[0];
+		find_hops(x, y, &best);
+	}
+	f->distance[a][b] = f->distance[b][a] = best;
+	if (!best.both)
+		f->distance[b][a].time_ns = -best.time_ns;
+	return 0;
+}
+
+/* Whether every point is joined to the first one by packets in common. */
+static bool connected(const struct finder *f)
+{
+	uint32_t reached = 1, before = 0;
+	while (reached != before) {
+		before = reached;
+		for (unsigned a = 0; a < f->points; a++) {
+			for (unsigned b = 0; b < f->points; b++) {
+				if (reached >> a & 1 && f->distance[a][b].common)
+					reached |= UINT32_C(1) << b;
+			}
+		}
+	}
+	return reached == (UINT32_C(1) << f->points) - 1;
+}
+
+static void drop_surveys(struct finder *f)
+{
+	while (f->surveys)
+		ow_survey_done(&f->survey[--f->surveys]);
+}
+
+static int survey(struct finder *f, enum ow_selection which, bool whole, struct ow_error *err)
+{
+	int64_t from = INT64_MIN;
+	int r = 0;
+	drop_surveys(f);
+	f->which = which;
+	for (unsigned i = 0; i < f->points && !whole; i++)
+		from = f->outlook[i].first_ns > from ? f->outlook[i].first_ns : from;
+	for (unsigned i = 0; i < f->points && r == 0; i++) {
+		r = ow_survey_init(&f->survey[i], which);
+		if (r < 0)
+			return ow_error_set(err, ENOMEM, "out of memory");
+		f->surveys++;
+		r = ow_survey_read(&f->survey[i], f->reader[i], f->limit, which, from,
+		                   whole ? UINT64_MAX : GLANCE_FRAMES, f->seed, err);
+	}
+	for (unsigned a = 0; a < f->points && r == 0; a++) {
+		for (unsigned b = a + 1; b < f->points && r == 0; b++)
+			r = compare_points(f, a, b);
+	}
+	return r;
+}
+
+/* -- the order ---------------------------------------------------------------------------------------------------- */
+
+static int64_t size_of(int64_t ns)
+{
+	return ns < 0 ? -ns : ns;
+}
+
+/*
+ * Whether b is farther than a: 1, -1, or 0 if that is not known. between: if both are distances from the same point, that
+ * of the two others. Times must differ by about as much; points that share no packets are side by side.
+ */
+static int farther(const struct distance *a, const struct distance *b, const struct distance *between, bool trusted)
+{
+	if (!a->common || !b->common)
+		return 0;
+	if (a->hops_known && b->hops_known && a->hops != b->hops)
+		return b->hops > a->hops ? 1 : -1;
+	if (a->both != b->both || (!a->both && !trusted))
+		return 0;
+	int64_t x = a->both ? a->time_ns : size_of(a->time_ns), y = b->both ? b->time_ns : size_of(b->time_ns);
+	if (between && (!between->common || size_of(y - x) < size_of(between->time_ns) / 2))
+		return 0;
+	return (y > x) - (y < x);
+}
+
+static void find_ends(const struct finder *f, bool trusted, unsigned end[2])
+{
+	end[0] = 0;
+	end[1] = f->points - 1;
+	for (unsigned a = 0; a < f->points; a++) {
+		for (unsigned b = a + 1; b < f->points; b++) {
+			if (farther(&f->distance[end[0]][end[1]], &f->distance[a][b], NULL, trusted) > 0) {
+				end[0] = a;
+				end[1] = b;
+			}
+		}
+	}
+}
+
+/* Whether b comes before a on the way from one end to the other: clearly so, seen from either end. */
+static bool misplaced(const struct finder *f, const unsigned end[2], unsigned a, unsigned b, bool trusted)
+{
+	int from_first = farther(&f->distance[end[0]][a], &f->distance[end[0]][b], &f->distance[a][b], trusted);
+	int from_last = farther(&f->distance[end[1]][b], &f->distance[end[1]][a], &f->distance[a][b], trusted);
+	return from_first + from_last < 0;
+}
+
+static void sort(const struct finder *f, bool trusted, struct ow_order_found *found)
+{
+	unsigned end[2], inner = 0;
+	find_ends(f, trusted, end);
+	for (unsigned i = 0; i < f->points; i++) {
+		if (i != end[0] && i != end[1])
+			found->place[1 + inner++] = i;
+	}
+	found->place[0] = end[0];
+	found->place[f->points - 1] = end[1];
+	for (unsigned i = 1; i <= inner; i++) {
+		for (unsigned k = i; k > 1 && misplaced(f, end, found->place[k - 1], found->place[k], trusted); k--) {
+			unsigned kept = found->place[k];
+			found->place[k] = found->place[k - 1];
+			found->place[k - 1] = kept;
+		}
+	}
+}
+
+/* How neighbours of the order are told apart. */
+static enum ow_path_order evidence(const struct finder *f, const struct ow_order_found *found, bool trusted)
+{
+	enum ow_path_order by = OW_ORDER_HOPS;
+	for (unsigned i = 0; i + 1 < f->points; i++) {
+		const struct distance *d = &f->distance[found->place[i]][found->place[i + 1]];
+		if (!d->common)
+			continue; /* side by side */
+		if (!d->both && !trusted && !(d->hops_known && d->hops))
+			return OW_ORDER_UNKNOWN;
+		if (!d->hops_known || !d->hops)
+			by = OW_ORDER_TIMES;
+	}
+	return by;
+}
+
+/* -- points that see a part of the traffic ------------------------------------------------------------------------ */
+
+static bool has_id(const struct ow_identity_sample *s, uint64_t id)
+{
+	size_t low = 0, high = s->packets;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (s->packet[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->packets && s->packet[low].id == id;
+}
+
+/* Whether packets that two points have in common pass a third one that does not show them, though it covers the time. */
+static bool passed_unseen(const struct finder *f, unsigned a, unsigned b, unsigned middle)
+{
+	enum ow_variant v = f->distance[a][b].variant;
+	const struct ow_identity_sample *x = &f->survey[a].sample[v], *y = &f->survey[b].sample[v],
+					*m = &f->survey[middle].sample[v];
+	int64_t first = f->survey[middle].first_ns, last = f->survey[middle].last_ns, margin = (last - first) / 8;
+	size_t seen = 0, unseen = 0;
+	if (!f->distance[a][b].common || !f->distance[a][middle].common || f->distance[a][middle].variant != v)
+		return false;
+	for (size_t i = 0; i < x->packets; i = next_id(x, i)) {
+		const struct ow_sampled *p = &x->packet[i];
+		if (p->id >= m->below || p->time_ns < first + margin || p->time_ns > last - margin || !has_id(y, p->id))
+			continue;
+		seen += has_id(m, p->id);
+		unseen += !has_id(m, p->id);
+	}
+	return unseen >= PARTIAL_LEAST && (double)unseen >= PARTIAL_SHARE * (double)(seen + unseen);
+}
+
+static void find_partial(const struct finder *f, struct ow_order_found *found)
+{
+	const unsigned *place = found->place;
+	for (unsigned i = 1; i + 1 < f->points; i++) {
+		for (unsigned a = 0; a < i; a++) {
+			for (unsigned b = i + 1; b < f->points; b++)
+				found->partial[place[i]] |= passed_unseen(f, place[a], place[b], place[i]);
+		}
+		/* Points side by side have nothing in common. */
+		found->partial[place[i]] |=
+			!f->distance[place[i]][place[i - 1]].common || !f->distance[place[i]][place[i + 1]].common;
+	}
+}
+
+/* ----------------------------------------------------------------------------------------------------------------- */
+
+static int open_all(struct finder *f, const struct ow_path_point *point, struct ow_error *err)
+{
+	memset(f->limit, 0xff, sizeof f->limit);
+	for (unsigned i = 0; i < f->points; i++) {
+		int r = ow_reader_open(point[i].path, &f->reader[i], err);
+		if (r == 0)
+			r = ow_outlook_take(f->reader[i], &f->outlook[i], err);
+		if (r == 0 && f->outlook[i].empty)
+			r = ow_error_set(err, ENOMSG, "%s: no packets", point[i].path);
+		if (r < 0)
+			return r;
+		for (unsigned v = 0; v < OW_VARIANTS; v++)
+			f->limit[v] = f->outlook[i].limit[v] < f->limit[v] ? f->outlook[i].limit[v] : f->limit[v];
+	}
+	return 0;
+}
+
+int ow_path_find_order(const struct ow_path_point *point, unsigned points, bool trusted, uint64_t seed,
+                       struct ow_order_found *ret_found, struct ow_error *err)
+{
+	static const struct {
+		enum ow_selection which;
+		bool whole;
+	} attempt[] = {
+		{OW_SELECT_FIRST, false}, {OW_SELECT_USUAL, false}, {OW_SELECT_USUAL, true}, {OW_SELECT_LOOSE, true}};
+	struct finder *f = calloc(1, sizeof *f);
+	if (!f)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	f->points = points;
+	f->seed = seed;
+	int r = open_all(f, point, err);
+	for (size_t i = 0; i < sizeof attempt / sizeof *attempt && r == 0; i++) {
+		r = survey(f, attempt[i].which, attempt[i].whole, err);
+		if (r == 0 && connected(f))
+			break;
+	}
+	if (r == 0) {
+		*ret_found = (struct ow_order_found){0};
+		sort(f, trusted, ret_found);
+		ret_found->by = evidence(f, ret_found, trusted);
+		find_partial(f, ret_found);
+	}
+	drop_surveys(f);
+	for (unsigned i = 0; i < points; i++)
+		ow_reader_close(f->reader[i]);
+	free(f);
+	return r;
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each pair of points is matched by a thread of its own, with all that `ow_match_files` does; the threads report packets
+ * to this one, which joins them. Memory depends on the packets that wait, as in a match of two points.
+ */
+#include "path/path.h"
+
+#include "base/time.h"
+#include "base/word.h"
+#include "path/join.h"
+#include "path/order.h"
+#include "path/stream.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define WARNINGS_MAX   200
+#define WINDOW_MOST_NS (60 * OW_NS_PER_S) /* of a match that chooses it */
+
+/* A pair that is matched. */
+struct pair {
+	struct ow_path *path;
+	unsigned number;
+	struct ow_match_options options;
+	struct ow_path_stream *stream;
+	pthread_t thread;
+	bool runs;
+	int result;
+	struct ow_match *match;
+	struct ow_error err;
+};
+
+struct ow_path {
+	struct ow_path_options options;
+	struct ow_path_report report;
+	struct ow_order_found found;
+	uint64_t seed;
+	unsigned pairs;
+	struct ow_path_pair place[OW_PATH_PAIRS]; /* [0]: both ends */
+	struct pair pair[OW_PATH_PAIRS];
+	bool in_tree[OW_PATH_PAIRS]; /* the pair's offset is estimated; those of the others follow */
+	struct ow_path_join_result joined;
+	struct ow_path_segment segment[OW_PATH_PAIRS];
+	struct ow_match_report ends;
+	char *warning[WARNINGS_MAX];
+};
+
+static const char *name(const struct ow_path *path, unsigned point)
+{
+	return path->report.point[point].name;
+}
+
+static int warn(struct ow_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int warn(struct ow_path *path, const char *format, ...)
+{
+	if (path->report.warnings == WARNINGS_MAX)
+		return 0;
+	va_list args;
+	va_start(args, format);
+	int n = vasprintf(&path->warning[path->report.warnings], format, args);
+	va_end(args);
+	if (n < 0)
+		return -ENOMEM;
+	path->report.warnings++;
+	return 0;
+}
+
+/* -- points and pairs --------------------------------------------------------------------------------------------- */
+
+static void add_pair(struct ow_path *path, unsigned from, unsigned to)
+{
+	if (path->pairs < OW_PATH_PAIRS)
+		path->place[path->pairs++] = (struct ow_path_pair){from, to};
+}
+
+/* Both ends; neighbours; and points between which packets pass all others unseen. */
+static void choose_pairs(struct ow_path *path)
+{
+	unsigned points = path->report.points;
+	add_pair(path, 0, points - 1);
+	for (unsigned i = 0; i + 1 < points; i++)
+		add_pair(path, i, i + 1);
+	for (unsigned i = 0; i + 2 < points; i++) {
+		for (unsigned k = i + 2; k < points && path->found.partial[path->report.argument[k - 1]]; k++) {
+			if (i != 0 || k != points - 1)
+				add_pair(path, i, k);
+		}
+	}
+}
+
+static int order_points(struct ow_path *path, const struct ow_path_point *point, struct ow_error *err)
+{
+	struct ow_path_report *report = &path->report;
+	bool trusted = path->options.match.clock != OW_CLOCK_ESTIMATED, moved = false;
+	int r = ow_path_find_order(point, report->points, trusted, path->seed, &path->found, err);
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < report->points; i++)
+		moved |= path->found.place[i] != i;
+	for (unsigned i = 0; i < report->points; i++) {
+		report->argument[i] = path->options.keep_order ? i : path->found.place[i];
+		report->point[i] = point[report->argument[i]];
+	}
+	report->order = path->options.keep_order ? OW_ORDER_GIVEN : path->found.by;
+	if (moved && path->options.keep_order && path->found.by != OW_ORDER_UNKNOWN) {
+		char text[600] = "";
+		for (unsigned i = 0; i < report->points; i++)
+			snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.40s", i ? ", " : "",
+			         point[path->found.place[i]].name);
+		r = warn(path, "the given order is not that of the path: %s %s %s",
+		         path->found.by == OW_ORDER_HOPS ? "TTLs" : "times", "show the order", text);
+	}
+	if (r == 0 && report->order == OW_ORDER_UNKNOWN)
+		r = warn(path, "the packets do not show the order of all points: where they do not, it is that of the "
+		               "arguments (--order given says that it is right)");
+	return r < 0 ? ow_error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+/* -- clocks ------------------------------------------------------------------------------------------------------- */
+
+/* Estimates the offset of a pair. False if it has no packets in common. */
+static int estimate_pair(struct ow_path *path, unsigned k, bool *ret_known, struct ow_error *err)
+{
+	const struct ow_path_pair *place = &path->place[k];
+	struct ow_path_report *report = &path->report;
+	struct ow_match_options options = path->options.match;
+	struct ow_match *match;
+	options.on_packet = NULL;
+	options.on_progress = NULL;
+	options.interval_ns = 0;
+	int r = ow_match_files(report->point[place->from].path, report->point[place->to].path, &options, &match, err);
+	*ret_known = r == 0;
+	if (r < 0)
+		return r == -ENOMSG ? 0 : r;
+	const struct ow_match_report *pair = ow_match_report(match);
+	report->offset_ns[place->to] = report->offset_ns[place->from] + pair->offset_ns;
+	report->error_ns[place->to] = pair->offset_error_ns < 0 || report->error_ns[place->from] < 0
+	                                      ? -1
+	                                      : report->error_ns[place->from] + pair->offset_error_ns;
+	report->clocks_joined &= pair->drift_ppb == 0;
+	ow_match_free(match);
+	return 0;
+}
+
+/*
+ * The offsets of all points, so that they are the same along every way: each is the sum of those of neighbours, whose
+ * bounds are the narrowest. The bounds of points farther apart contain it, because no packet is faster than its hops.
+ */
+static int join_clocks(struct ow_path *path, struct ow_error *err)
+{
+	unsigned points = path->report.points, known = 1;
+	bool tried[OW_PATH_PAIRS] = {false};
+	path->report.clocks_joined = true;
+	for (bool more = true; more;) {
+		more = false;
+		for (unsigned i = 1; i <= path->pairs; i++) {
+			unsigned k = i % path->pairs; /* both ends last */
+			const struct ow_path_pair *place = &path->place[k];
+			if (tried[k] || !(known >> place->from & 1) || known >> place->to & 1)
+				continue;
+			tried[k] = true;
+			int r = estimate_pair(path, k, &path->in_tree[k], err);
+			if (r < 0)
+				return r;
+			known |= path->in_tree[k] ? 1U << place->to : 0;
+			more = true;
+			break;
+		}
+	}
+	path->report.clocks_joined &= known == (1U << points) - 1;
+	return 0;
+}
+
+/* The clock option of a pair. */
+static void set_clock(const struct ow_path *path, unsigned k, struct ow_match_options *options)
+{
+	if (options->clock != OW_CLOCK_ESTIMATED || !path->report.clocks_joined || path->in_tree[k])
+		return;
+	options->clock = OW_CLOCK_GIVEN;
+	options->offset_ns = path->report.offset_ns[path->place[k].to] - path->report.offset_ns[path->place[k].from];
+}
+
+/* -- matching ----------------------------------------------------------------------------------------------------- */
+
+static int on_packet(void *arg, const struct ow_packet_event *event)
+{
+	struct pair *pair = arg;
+	const struct ow_match_options *options = &pair->path->options.match;
+	int r = pair->number == 0 && options->on_packet ? options->on_packet(options->arg, event) : 0;
+	if (r != 0)
+		return r;
+	return ow_path_stream_put(pair->stream, &(struct ow_path_event){
+							.number = {event->number[0], event->number[1]},
+							.time_ns = {event->time_ns[0], event->time_ns[1]},
+							.part = event->part,
+							.flow = *event->flow,
+							.packets = event->packets,
+							.bytes = event->bytes,
+							.fate = (uint8_t)event->fate,
+							.direction = (uint8_t)event->direction,
+							.side = (uint8_t)event->side,
+							.ambiguous = event->ambiguous,
+						});
+}
+
+static void on_progress(void *arg, double done)
+{
+	const struct ow_match_options *options = &((struct pair *)arg)->path->options.match;
+	options->on_progress(options->arg, done);
+}
+
+static void *match_pair(void *arg)
+{
+	struct pair *pair = arg;
+	const struct ow_path_report *report = &pair->path->report;
+	const struct ow_path_pair *place = &pair->path->place[pair->number];
+	pair->result = ow_match_files(report->point[place->from].path, report->point[place->to].path, &pair->options,
+	                              &pair->match, &pair->err);
+	ow_path_stream_end(pair->stream);
+	return NULL;
+}
+
+static int start_pair(struct ow_path *path, unsigned k)
+{
+	struct pair *pair = &path->pair[k];
+	pair->path = path;
+	pair->number = k;
+	pair->options = path->options.match;
+	pair->options.on_packet = on_packet;
+	pair->options.on_progress = k == 0 && path->options.match.on_progress ? on_progress : NULL;
+	pair->options.arg = pair;
+	pair->options.threads = 1;
+	if (k != 0)
+		pair->options.interval_ns = 0;
+	set_clock(path, k, &pair->options);
+	int r = ow_path_stream_create(&pair->stream);
+	if (r == 0)
+		r = -pthread_create(&pair->thread, NULL, match_pair, pair);
+	pair->runs = r == 0;
+	return r;
+}
+
+static void wait_for(struct pair *pair)
+{
+	if (pair->runs)
+		pthread_join(pair->thread, NULL);
+	pair->runs = false;
+}
+
+static void cancel_all(struct ow_path *path)
+{
+	for (unsigned k = 0; k < path->pairs; k++) {
+		if (path->pair[k].stream)
+			ow_path_stream_cancel(path->pair[k].stream);
+	}
+	for (unsigned k = 0; k < path->pairs; k++)
+		wait_for(&path->pair[k]);
+}
+
+/* The pair that is farthest behind. */
+static unsigned farthest_behind(const struct ow_path *path, const int64_t *now_ns)
+{
+	unsigned behind = path->pairs;
+	for (unsigned k = 0; k < path->pairs; k++) {
+		if (path->pair[k].runs && (behind == path->pairs || now_ns[k] < now_ns[behind]))
+			behind = k;
+	}
+	return behind;
+}
+
+/* A pair has ended. Neighbours may have nothing in common; both ends must. */
+static int end_pair(struct ow_path *path, struct ow_path_join *join, unsigned k, struct ow_error *err)
+{
+	struct pair *pair = &path->pair[k];
+	wait_for(pair);
+	if (pair->result < 0 && (k == 0 || pair->result != -ENOMSG))
+		return ow_error_set(err, -pair->result, "%s", pair->err.text);
+	return ow_path_join_end(join, k, pair->result == 0);
+}
+
+static int join_pairs(struct ow_path *path, struct ow_path_join *join, struct ow_error *err)
+{
+	struct ow_path_event *event = malloc(OW_PATH_BATCH * sizeof *event);
+	int64_t now_ns[OW_PATH_PAIRS];
+	int r = event ? 0 : -ENOMEM;
+	for (unsigned k = 0; k < path->pairs; k++)
+		now_ns[k] = INT64_MIN;
+	for (unsigned k; r == 0 && (k = farthest_behind(path, now_ns)) < path->pairs;) {
+		unsigned count = ow_path_stream_take(path->pair[k].stream, event);
+		if (!count)
+			r = end_pair(path, join, k, err);
+		for (unsigned i = 0; i < count && r == 0; i++) {
+			int64_t time_ns = event[i].time_ns[event[i].number[OW_SIDE_A] ? OW_SIDE_A : OW_SIDE_B] +
+			                  path->report.offset_ns[path->place[k].from];
+			now_ns[k] = time_ns > now_ns[k] ? time_ns : now_ns[k];
+			r = ow_path_join_add(join, k, &event[i]);
+		}
+	}
+	free(event);
+	return r;
+}
+
+static int match_all(struct ow_path *path, struct ow_error *err)
+{
+	int64_t window_ns = path->options.match.window_ns ? path->options.match.window_ns : WINDOW_MOST_NS;
+	struct ow_path_join_options options = {.points = path->report.points,
+	                                       .pairs = path->pairs,
+	                                       .wait_ns = window_ns < OW_NS_PER_S ? 2 * OW_NS_PER_S : 2 * window_ns,
+	                                       .seed = path->seed,
+	                                       .on_packet = path->options.on_path_packet,
+	                                       .arg = path->options.match.arg};
+	struct ow_path_join *join = NULL;
+	memcpy(options.pair, path->place, sizeof options.pair);
+	memcpy(options.offset_ns, path->report.offset_ns, sizeof options.offset_ns);
+	int r = ow_path_join_create(&options, &join);
+	for (unsigned k = 0; k < path->pairs && r == 0; k++)
+		r = start_pair(path, k);
+	if (r == 0)
+		r = join_pairs(path, join, err);
+	if (r == 0)
+		r = ow_path_join_finish(join, &path->joined);
+	cancel_all(path);
+	ow_path_join_free(join);
+	if (r == -ENOMEM || r == -EAGAIN)
+		ow_error_set(err, -r, "%s", r == -ENOMEM ? "out of memory" : "no thread can be started");
+	return r;
+}
+
+/* -- the report --------------------------------------------------------------------------------------------------- */
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static void fill_segment(struct ow_path *path, unsigned k)
+{
+	struct ow_path_segment *segment = &path->segment[path->report.segments++];
+	const struct pair *pair = &path->pair[k];
+	*segment = (struct ow_path_segment){.from = path->place[k].from, .to = path->place[k].to};
+	if (!pair->match) {
+		segment->reason = pair->err.text;
+		return;
+	}
+	segment->report = ow_match_report(pair->match);
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_path_correction *c = &path->joined.correction[k][d];
+		struct ow_result *result = &segment->result[d];
+		*result = segment->report->direction[d];
+		result->lost = less(result->lost, c->around_to + c->undecided);
+		result->sent = result->matched + result->lost;
+		result->extra = less(result->extra, c->around_from);
+		result->received = result->matched + result->extra;
+		result->duplicated = result->duplicated < result->extra ? result->duplicated : result->extra;
+		segment->correction[d] = *c;
+	}
+}
+
+static void fill_captures(struct ow_path *path)
+{
+	struct ow_path_report *report = &path->report;
+	for (unsigned k = 0; k < path->pairs; k++) {
+		const struct ow_match_report *pair = path->pair[k].match ? ow_match_report(path->pair[k].match) : NULL;
+		const unsigned point[OW_SIDES] = {path->place[k].from, path->place[k].to};
+		for (unsigned side = 0; side < OW_SIDES && pair; side++) {
+			report->capture[point[side]] = pair->capture[side];
+			report->files[point[side]] = pair->files[side];
+		}
+	}
+}
+
+static int warn_around(struct ow_path *path)
+{
+	static const enum ow_direction both[] = {OW_A_TO_B, OW_B_TO_A};
+	struct ow_path_report *report = &path->report;
+	int r = 0;
+	for (unsigned p = 1; p + 1 < report->points && r == 0; p++) {
+		for (unsigned i = 0; i < 2 && r == 0; i++) {
+			unsigned d = both[i];
+			unsigned long long around = report->around[d][p], seen = path->joined.seen[d][p];
+			if (around)
+				r = warn(path,
+				         "%s does not show %llu of %llu packets that went from %s to %s: its capture "
+				         "dropped them, or they take another way; they do not count as lost",
+				         name(path, p), around, around + seen, name(path, d ? report->points - 1 : 0),
+				         name(path, d ? 0 : report->points - 1));
+		}
+	}
+	return r;
+}
+
+static int warn_unknown(struct ow_path *path)
+{
+	unsigned long long lost = path->report.lost_unknown[OW_A_TO_B] + path->report.lost_unknown[OW_B_TO_A];
+	if (!lost)
+		return 0;
+	return warn(
+		path,
+		"where %llu of the lost packets were lost is not known: identical packets, parts of superframes, or "
+		"packets that a point cannot compare",
+		lost);
+}
+
+static int warn_pairs(struct ow_path *path)
+{
+	int r = 0;
+	for (unsigned k = 0; k < path->pairs && r == 0; k++) {
+		const struct ow_path_pair *place = &path->place[k];
+		const char *from = name(path, place->from), *to = name(path, place->to);
+		const struct pair *pair = &path->pair[k];
+		bool neighbours = place->to == place->from + 1;
+		if (!pair->match && neighbours)
+			r = warn(path, "%s and %s: %s", from, to, pair->err.text);
+		const struct ow_match_report *report = pair->match ? ow_match_report(pair->match) : NULL;
+		for (size_t i = 0; report && (neighbours || k == 0) && i < report->warnings && r == 0; i++)
+			r = warn(path, "%s (A) and %s (B) by themselves: %s", from, to, report->warning[i]);
+	}
+	return r;
+}
+
+/* The report of both ends has the clocks as all points show them, and the warnings of all. */
+static void fill_ends(struct ow_path *path)
+{
+	unsigned last = path->report.points - 1;
+	if (path->options.match.clock == OW_CLOCK_ESTIMATED && path->ends.clock == OW_CLOCK_GIVEN) {
+		path->ends.clock = OW_CLOCK_ESTIMATED;
+		path->ends.offset_error_ns = path->report.error_ns[last];
+	}
+	path->ends.warning = path->report.warning;
+	path->ends.warnings = path->report.warnings;
+}
+
+static int fill_report(struct ow_path *path)
+{
+	struct ow_path_report *report = &path->report;
+	path->ends = *ow_match_report(path->pair[0].match);
+	report->ends = &path->ends;
+	fill_captures(path);
+	for (unsigned k = 1; k < path->pairs; k++)
+		fill_segment(path, k);
+	report->segment = path->segment;
+	memcpy(report->lost_at, path->joined.lost_at, sizeof report->lost_at);
+	memcpy(report->around, path->joined.around, sizeof report->around);
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		uint64_t known = 0;
+		for (unsigned i = 0; i < OW_PATH_POINTS * OW_PATH_POINTS; i++)
+			known += report->lost_at[d][i / OW_PATH_POINTS][i % OW_PATH_POINTS];
+		report->lost_unknown[d] = less(report->ends->direction[d].lost, known);
+	}
+	int r = warn_around(path);
+	if (r == 0)
+		r = warn_unknown(path);
+	if (r == 0)
+		r = warn_pairs(path);
+	fill_ends(path);
+	return r;
+}
+
+int ow_path_match(const struct ow_path_point *point, unsigned points, const struct ow_path_options *options,
+                  struct ow_path **ret_path, struct ow_error *err)
+{
+	if (points < 2 || points > OW_PATH_POINTS)
+		return ow_error_set(err, EINVAL, "a path has 2 to %u points, not %u", OW_PATH_POINTS, points);
+	struct ow_path *path = calloc(1, sizeof *path);
+	if (!path)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	path->options = *options;
+	path->report.points = points;
+	path->report.warning = (const char *const *)path->warning;
+	int r = getrandom(&path->seed, sizeof path->seed, 0) == (ssize_t)sizeof path->seed
+	                ? 0
+	                : ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
+	if (r == 0)
+		r = order_points(path, point, err);
+	if (r == 0)
+		choose_pairs(path);
+	if (r == 0 && options->match.clock == OW_CLOCK_ESTIMATED)
+		r = join_clocks(path, err);
+	if (r == 0)
+		r = match_all(path, err);
+	if (r == 0 && (r = fill_report(path)) < 0)
+		ow_error_set(err, -r, "out of memory");
+	if (r < 0) {
+		ow_path_free(path);
+		return r;
+	}
+	*ret_path = path;
+	return 0;
+}
+
+bool ow_path_delay_share(const struct ow_path_report *report, const struct ow_path_segment *segment,
+                         enum ow_direction direction, double *ret_share)
+{
+	const struct ow_delay *hop = &segment->result[direction].delay,
+			      *all = &report->ends->direction[direction].delay;
+	if (!segment->report || !hop->samples || !all->samples || hop->mean_ns < 0 || all->mean_ns <= 0 ||
+	    hop->mean_ns > all->mean_ns)
+		return false;
+	*ret_share = hop->mean_ns / all->mean_ns;
+	return true;
+}
+
+const struct ow_path_report *ow_path_report(const struct ow_path *path)
+{
+	return &path->report;
+}
+
+void ow_path_free(struct ow_path *path)
+{
+	if (!path)
+		return;
+	for (unsigned k = 0; k < path->pairs; k++) {
+		ow_match_free(path->pair[k].match);
+		ow_path_stream_free(path->pair[k].stream);
+	}
+	for (size_t i = 0; i < path->report.warnings; i++)
+		free(path->warning[i]);
+	free(path);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A path hop by hop: a table for each direction, as mtr shows it, and where packets were lost. */
+#include "report/report.h"
+
+#include "base/format.h"
+#include "base/table.h"
+#include "base/time.h"
+#include "base/word.h"
+#include "path/path.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define WIDTH_MIN  30
+#define WIDTH_FILE 80 /* without a terminal */
+#define NAME_LEAST 12
+#define NAME_MOST  40
+#define NAME_BYTES 200
+
+enum { SENT, LOST, LOSS, MEAN, P99, SHARE, NUMBERS };
+
+static const struct ow_table_column columns[NUMBERS] = {
+	[SENT] = {"sent", 10, 4}, [LOST] = {"lost", 8, 0}, [LOSS] = {"loss", 7, 3},
+	[MEAN] = {"mean", 10, 1}, [P99] = {"p99", 10, 2},  [SHARE] = {"share", 6, 5},
+};
+
+static void cells_of(const struct ow_result *result, bool known, double share, ow_table_cells cell)
+{
+	for (int i = 0; i < NUMBERS; i++)
+		snprintf(cell[i], OW_TABLE_CELL, "-");
+	ow_format_short(result->sent, 10, cell[SENT]);
+	ow_format_short(result->lost, 8, cell[LOST]);
+	if (result->sent)
+		ow_format_percent((double)result->lost / (double)result->sent, cell[LOSS]);
+	if (result->delay.samples) {
+		ow_duration_text(result->delay.mean_ns, cell[MEAN]);
+		ow_duration_text(result->delay.quantile_ns[OW_Q99], cell[P99]);
+	}
+	if (known)
+		ow_format_percent(share, cell[SHARE]);
+}
+
+static const char *clean(const struct ow_path_report *path, unsigned point, char text[NAME_BYTES])
+{
+	ow_format_clean(path->point[point].name, false, text, NAME_BYTES);
+	return text;
+}
+
+static void hop_name(const struct ow_path_report *path, unsigned from, unsigned to, char text[2 * NAME_BYTES + 4])
+{
+	char a[NAME_BYTES], b[NAME_BYTES];
+	snprintf(text, 2 * NAME_BYTES + 4, "%s > %s", clean(path, from, a), clean(path, to, b));
+}
+
+/* Columns that the longest name takes. */
+static unsigned longest_name(const struct ow_path_report *path)
+{
+	char text[2 * NAME_BYTES + 4];
+	size_t longest = strlen("end to end");
+	for (unsigned i = 0; i < path->segments; i++) {
+		hop_name(path, path->segment[i].from, path->segment[i].to, text);
+		size_t width = ow_format_columns(text);
+		longest = width > longest ? width : longest;
+	}
+	return longest < NAME_LEAST ? NAME_LEAST : longest > NAME_MOST ? NAME_MOST : (unsigned)longest;
+}
+
+static void put_row(const struct ow_table *table, const char *name, unsigned columns_of_name,
+                    const struct ow_result *result, bool known, double share)
+{
+	ow_table_cells cell;
+	fputs("  ", table->out);
+	ow_table_name(table->out, name, columns_of_name);
+	cells_of(result, known, share, cell);
+	ow_table_row(table, cell, result->lost ? 1u << LOST : 0);
+}
+
+static void put_segment(const struct ow_path_report *path, const struct ow_table *table, unsigned columns_of_name,
+                        const struct ow_path_segment *segment, enum ow_direction direction)
+{
+	static const struct ow_result none;
+	char name[2 * NAME_BYTES + 4];
+	double share = 0;
+	bool back = direction == OW_B_TO_A, has = segment->report && segment->report->has_direction[direction];
+	bool known = has && ow_path_delay_share(path, segment, direction, &share);
+	hop_name(path, back ? segment->to : segment->from, back ? segment->from : segment->to, name);
+	put_row(table, name, columns_of_name, has ? &segment->result[direction] : &none, known, share);
+}
+
+static bool has_segment(const struct ow_path_report *path, unsigned a, unsigned b)
+{
+	for (unsigned i = 0; i < path->segments; i++) {
+		const struct ow_path_segment *s = &path->segment[i];
+		if ((s->from == a && s->to == b) || (s->from == b && s->to == a))
+			return true;
+	}
+	return false;
+}
+
+/* The packets that were lost from end to end, by place. */
+static void put_lost_at(FILE *out, const struct ow_path_report *path, enum ow_direction direction)
+{
+	char count[OW_FORMAT], name[2 * NAME_BYTES + 4], from_text[NAME_BYTES], to_text[NAME_BYTES];
+	if (!path->ends->direction[direction].lost)
+		return;
+	fprintf(out, "  lost at\n");
+	for (unsigned i = 0; i < path->points * path->points; i++) {
+		unsigned place = direction == OW_B_TO_A ? path->points * path->points - 1 - i : i;
+		unsigned from = place / path->points, to = place % path->points;
+		uint64_t lost = path->lost_at[direction][from][to];
+		if (!lost)
+			continue;
+		ow_format_count(lost, count);
+		hop_name(path, from, to, name);
+		if (has_segment(path, from, to))
+			fprintf(out, "    %10s  %s\n", count, name);
+		else
+			fprintf(out,
+			        "    %10s  between %s and %s: points between them do not show all packets of these "
+			        "flows\n",
+			        count, clean(path, from, from_text), clean(path, to, to_text));
+	}
+	if (path->lost_unknown[direction])
+		fprintf(out, "    %10s  not known\n", ow_format_count(path->lost_unknown[direction], count));
+}
+
+static void put_direction(FILE *out, const struct ow_path_report *path, enum ow_direction direction, unsigned width,
+                          bool colour)
+{
+	struct ow_table table = {out, columns, NUMBERS, .colour = colour};
+	unsigned name = ow_table_fit_name(&table, width, 2, NAME_LEAST, longest_name(path));
+	char a[NAME_BYTES], b[NAME_BYTES];
+	bool back = direction == OW_B_TO_A;
+	unsigned neighbours = path->points - 1;
+	fprintf(out, "\n%s%s to %s%s\n  ", colour ? "\033[1m" : "", clean(path, back ? neighbours : 0, a),
+	        clean(path, back ? 0 : neighbours, b), colour ? "\033[0m" : "");
+	ow_table_name(out, "hop", name);
+	ow_table_heading(&table);
+	fputc('\n', out);
+	for (unsigned i = 0; i < neighbours; i++)
+		put_segment(path, &table, name, &path->segment[back ? neighbours - 1 - i : i], direction);
+	for (unsigned i = neighbours; i < path->segments; i++)
+		put_segment(path, &table, name, &path->segment[i], direction);
+	put_row(&table, "end to end", name, &path->ends->direction[direction],
+	        path->ends->direction[direction].delay.samples, 1);
+	put_lost_at(out, path, direction);
+}
+
+static void put_points(FILE *out, const struct ow_path_report *path)
+{
+	char count[OW_FORMAT], text[NAME_BYTES], file[1000];
+	size_t longest = 0;
+	for (unsigned i = 0; i < path->points; i++) {
+		size_t width = ow_format_columns(clean(path, i, text));
+		longest = width > longest ? width : longest;
+	}
+	for (unsigned i = 0; i < path->points; i++) {
+		ow_format_clean(path->capture[i].path ? path->capture[i].path : path->point[i].path, false, file,
+		                sizeof file);
+		clean(path, i, text);
+		fprintf(out, "%2u  %s%*s  %12s %s  %s", i + 1, text, (int)(longest - ow_format_columns(text)), "",
+		        ow_format_count(path->capture[i].packets, count),
+		        ow_plural(path->capture[i].packets, "packet ", "packets"), file);
+		if (path->files[i])
+			fprintf(out, "  %" PRIu32 " %s", path->files[i], ow_plural(path->files[i], "file", "files"));
+		fputc('\n', out);
+	}
+}
+
+void ow_report_path_text(FILE *out, const struct ow_path_report *path, int width, bool colour)
+{
+	static const char *const how[] = {
+		[OW_ORDER_GIVEN] = "as given",
+		[OW_ORDER_HOPS] = "found by TTL",
+		[OW_ORDER_TIMES] = "found by TTL and time",
+		[OW_ORDER_UNKNOWN] = "as given where the packets do not show it",
+	};
+	unsigned columns_of_line = (unsigned)(width <= 0 ? WIDTH_FILE : width < WIDTH_MIN ? WIDTH_MIN : width);
+	bool moved = false;
+	for (unsigned i = 0; i < path->points; i++)
+		moved |= path->argument[i] != i;
+	put_points(out, path);
+	fprintf(out, "order  %s%s\n", how[path->order], moved ? ", which is not that of the arguments" : "");
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		if (path->ends->has_direction[d])
+			put_direction(out, path, d, columns_of_line, colour);
+	}
+	fputs("\nEnd to end:\n\n", out);
+}
