@@ -207,8 +207,9 @@ static int take_document(struct loader *l, struct ow_yaml **ret_root)
 		over = event.type == YAML_STREAM_END_EVENT;
 		if (event.type == YAML_DOCUMENT_START_EVENT && *ret_root)
 			r = ow_error_set(l->err, EINVAL, "%s:%u: a second document", l->name, line_of(&event));
-		else if (event.type == YAML_ALIAS_EVENT || event.type == YAML_SCALAR_EVENT ||
-		         event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT)
+		else if (!*ret_root &&
+		         (event.type == YAML_ALIAS_EVENT || event.type == YAML_SCALAR_EVENT ||
+		          event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT))
 			r = take_node(l, &event, 1, ret_root);
 		yaml_event_delete(&event);
 	}

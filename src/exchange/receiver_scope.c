@@ -79,7 +79,7 @@ void ow_receiver_scope_free(struct ow_receiver_scope *s)
 		return;
 	for (size_t i = 0; i < s->announceds; i++)
 		ow_scope_update_done(&s->announced[i].update);
-	for (size_t i = 0; i < s->helds; i++)
+	for (size_t i = 0; s->held && i < s->helds; i++)
 		held_done(&s->held[i]);
 	ow_scope_receiver_free(s->receiver);
 	free(s->announced);

@@ -153,7 +153,7 @@ int ow_flow_pairs_learn(struct ow_flow_pairs *pairs, const struct ow_flow_table 
 	                  .flows = {ow_flow_table_count(keys[OW_SIDE_A]), ow_flow_table_count(keys[OW_SIDE_B])}};
 	uint32_t nodes = g.flows[OW_SIDE_A] + g.flows[OW_SIDE_B];
 	int r = 0;
-	g.parent = malloc((nodes + 1) * sizeof *g.parent);
+	g.parent = calloc(nodes + 1, sizeof *g.parent);
 	g.joined = calloc(nodes + 1, sizeof *g.joined);
 	if (!g.parent || !g.joined)
 		r = -ENOMEM;

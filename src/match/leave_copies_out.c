@@ -97,7 +97,7 @@ static bool copies_likely(struct ow_match *m)
 /* If a capture shows packets twice, its copies are ignored. */
 int ow_match_leave_copies_out(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_duplicate_capture_verdict verdict[OW_SIDES];
+	struct ow_duplicate_capture_verdict verdict[OW_SIDES] = {0};
 	if (m->options.dedup_ns || m->pass.plan.untimed || !copies_likely(m))
 		return 0;
 	int r = judge_copies(m, verdict, err);

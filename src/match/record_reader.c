@@ -325,7 +325,7 @@ static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, 
 static void note_gap_between_files(struct ow_record_reader *tap, int64_t time_ns)
 {
 	struct ow_record_reader_facts *f = &tap->facts;
-	if (tap->previous_ns <= 0 || time_ns <= f->last_ns || time_ns > TIME_MAX_NS)
+	if (!f->packets || tap->previous_ns <= 0 || time_ns <= f->last_ns || time_ns > TIME_MAX_NS)
 		return;
 	int64_t usual_ns = (f->last_ns - f->first_ns) / (int64_t)f->packets;
 	if (time_ns - f->last_ns <= FILES_APART * usual_ns)

@@ -444,12 +444,13 @@ static int warn_anonymous(struct ow_match *m)
 			only += e->unmatched;
 		}
 	}
+	uint64_t all = matched + only;
 	if (!matched || !only)
 		return 0;
 	return warn(m,
 	            "%llu %s without a source address (:: or 0.0.0.0: DHCP, MLD) may come from hosts on both sides: "
 	            "their direction, and which of them are lost or extra, is not known",
-	            (unsigned long long)(matched + only), ow_plural(matched + only, "packet", "packets"));
+	            (unsigned long long)all, ow_plural(all, "packet", "packets"));
 }
 
 /* Beyond the limit of the flow table whole networks are one flow, of which some may pass both points and some not. */
@@ -783,65 +784,61 @@ static int warn_unsent(struct ow_match *m, unsigned d)
 		way_name(d), (unsigned long long)unsent, name(from), (unsigned long long)r->lost);
 }
 
-int ow_match_warn(struct ow_match *m)
+/* Warnings in their order: about everything, or about each side or direction. */
+#define EACH 5
+struct step {
+	int (*all)(struct ow_match *m);
+	int (*each[EACH])(struct ow_match *m, unsigned side_or_direction);
+};
+
+static const struct step first[] = {
+	{.each = {warn_capture}},
+	{.each = {warn_clock, warn_ambiguous, warn_impossible, warn_mistaken, warn_chance}},
+	{warn_rewritten},
+	{warn_same},
+	{warn_backward},
+	{warn_way},
+	{warn_no_fit},
+	{.each = {warn_outliers}},
+	{warn_estimate},
+	{warn_drift},
+	{.each = {warn_unclassified}},
+	{warn_anonymous},
+	{warn_coarse},
+	{.each = {warn_holes}},
+	{.each = {warn_last_sent}},
+	{warn_fragmented}, /* both captures miss fragments if they drop packets: this does not explain the rest */
+	{0},
+};
+static const struct step explaining[] = {
+	{.each = {warn_doubled}},     {warn_everywhere},
+	{warn_udp_superframes},       {warn_uncut},
+	{warn_truncated_superframes}, {0},
+};
+static const struct step unexplained[] = {{.each = {warn_unsent}}, {0}};
+
+static int take(struct ow_match *m, const struct step *step)
 {
 	int r = 0;
-	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
-		r = warn_capture(m, side);
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
-		r = warn_clock(m, d);
-		if (r == 0)
-			r = warn_ambiguous(m, d);
-		if (r == 0)
-			r = warn_impossible(m, d);
-		if (r == 0)
-			r = warn_mistaken(m, d);
-		if (r == 0)
-			r = warn_chance(m, d);
+	for (; r == 0 && (step->all || step->each[0]); step++) {
+		if (step->all)
+			r = step->all(m);
+		for (unsigned i = 0; i < OW_SIDES * EACH && r == 0; i++) {
+			if (step->each[i % EACH])
+				r = step->each[i % EACH](m, i / EACH);
+		}
 	}
-	if (r == 0)
-		r = warn_rewritten(m);
-	if (r == 0)
-		r = warn_same(m);
-	if (r == 0)
-		r = warn_backward(m);
-	if (r == 0)
-		r = warn_way(m);
-	if (r == 0)
-		r = warn_no_fit(m);
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
-		r = warn_outliers(m, d);
-	if (r == 0)
-		r = warn_estimate(m);
-	if (r == 0)
-		r = warn_drift(m);
-	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
-		r = warn_unclassified(m, side);
-	if (r == 0)
-		r = warn_anonymous(m);
-	if (r == 0)
-		r = warn_coarse(m);
-	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
-		r = warn_holes(m, side);
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
-		r = warn_last_sent(m, d);
-	/* Both captures miss fragments if they drop packets: this does not explain the rest. */
-	if (r == 0)
-		r = warn_fragmented(m);
+	return r;
+}
+
+int ow_match_warn(struct ow_match *m)
+{
+	int r = take(m, first);
 	size_t before = m->warnings;
-	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
-		r = warn_doubled(m, side);
 	if (r == 0)
-		r = warn_everywhere(m);
-	if (r == 0)
-		r = warn_udp_superframes(m);
-	if (r == 0)
-		r = warn_uncut(m);
-	if (r == 0)
-		r = warn_truncated_superframes(m);
-	bool explained = m->warnings > before;
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0 && !explained; d++)
-		r = warn_unsent(m, d);
+		r = take(m, explaining);
+	if (r == 0 && m->warnings == before)
+		r = take(m, unexplained);
 	if (r == 0 && m->report.fragments)
 		r = warn(m,
 		         "some packets are cut into fragments on the way, or put together: counts and delays are those "

@@ -398,7 +398,7 @@ static int claim_5(struct ow_figure_run *run, const char *paper, const struct ow
 
 static int run_5a(struct ow_figure_run *run, struct ow_error *err)
 {
-	struct ow_spread at[LOSSES];
+	struct ow_spread at[LOSSES] = {{0}};
 	int r = sweep_5(run, SAMPLES, at, err);
 	return r < 0 ? r
 	             : claim_5(run, "two banks: fewer samples than optimal, not by far (loss 0.01 % ... 20 %)", at, "",
@@ -407,7 +407,7 @@ static int run_5a(struct ow_figure_run *run, struct ow_error *err)
 
 static int run_5b(struct ow_figure_run *run, struct ow_error *err)
 {
-	struct ow_spread at[LOSSES];
+	struct ow_spread at[LOSSES] = {{0}};
 	int r = sweep_5(run, MEAN, at, err);
 	return r < 0 ? r
 	             : claim_5(run, "two banks: mean comparable over loss 0.01 % ... 20 %", at, " %",
@@ -416,7 +416,7 @@ static int run_5b(struct ow_figure_run *run, struct ow_error *err)
 
 static int run_5c(struct ow_figure_run *run, struct ow_error *err)
 {
-	struct ow_spread at[LOSSES];
+	struct ow_spread at[LOSSES] = {{0}};
 	int r = sweep_5(run, STDDEV, at, err);
 	return r < 0 ? r
 	             : claim_5(run, "two banks: standard deviation over loss 0.01 % ... 20 %", at, " %",

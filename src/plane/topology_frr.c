@@ -149,7 +149,7 @@ static int join_ends(const struct frr *frr)
 			}
 			continue;
 		}
-		struct end back = {.router = end->peer, .peer = end->router};
+		struct end back = {.router = end->peer, .peer = end->router, .network = ""};
 		if (end->router != end->peer && bsearch(&back, frr->end, frr->ends, sizeof(back), by_peers))
 			r = add(frr, end->router, end->peer, end->metric);
 	}

@@ -36,8 +36,8 @@ struct ow_scope_verdict_options {
 enum ow_scope_fate {
 	OW_SCOPE_LOST,
 	OW_SCOPE_LOST_WHOLE, /* lost with all of its flow after it, or for longer than loss explains: gone another way? */
-	OW_SCOPE_ABSENT,   /* of a flow that does not pass B, though others between these networks do */
-	OW_SCOPE_UNSHARED, /* of networks of which nothing passes B */
+	OW_SCOPE_ABSENT,     /* of a flow that does not pass B, though others between these networks do */
+	OW_SCOPE_UNSHARED,   /* of networks of which nothing passes B */
 };
 
 /* An unmatched packet. */
