@@ -182,6 +182,20 @@ int ow_match_files(const char *path_a, const char *path_b, const struct ow_match
 	return 0;
 }
 
+int ow_match_tell(struct ow_match *m, int (*on_packet)(void *arg, const struct ow_packet_event *event), void *arg,
+                  struct ow_error *err)
+{
+	m->options.on_packet = on_packet;
+	m->options.arg = arg;
+	m->pass.events = true;
+	m->pass.intervals = NULL;
+	m->pass.progress = NULL;
+	int r = ow_match_run(m, err);
+	if (r == 0 && ow_match_fill_report(m) < 0)
+		r = ow_error_set(err, ENOMEM, "out of memory");
+	return r;
+}
+
 const struct ow_match_report *ow_match_report(const struct ow_match *match)
 {
 	return &match->report;

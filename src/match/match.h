@@ -31,5 +31,12 @@ struct ow_match {
  */
 bool ow_match_floor(const struct ow_match_pass *pass, enum ow_direction direction, int64_t *ret_ns);
 
+/*
+ * Reports the packets of a match that is done, in another pass: so that the caller can decide whether it needs them.
+ * on_packet and arg are those of struct ow_match_options.
+ */
+int ow_match_tell(struct ow_match *match, int (*on_packet)(void *arg, const struct ow_packet_event *event), void *arg,
+                  struct ow_error *err);
+
 /* Adds warnings to the report. Returns 0 or -ENOMEM. */
 int ow_match_warn(struct ow_match *match);

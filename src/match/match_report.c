@@ -84,6 +84,7 @@ int ow_match_fill_report(struct ow_match *m)
 		report->has_direction[d] = report->direction[d].sent + report->direction[d].received > 0;
 	}
 	report->has_direction[OW_A_TO_B] = true;
+	report->holes = 0;
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		fill_holes(m, side);
 	report->hole = m->hole;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each pair of points is matched by a thread of its own, with all that `ow_match_files` does; the threads report packets
- * to this one, which joins them. Memory depends on the packets that wait, as in a match of two points.
+ * Each pair of points is matched, with all that `ow_match_files` does. If some packets were not seen by all points, the
+ * pairs are read once more, each by a thread of its own, and report their packets to this one, which joins them. Memory
+ * depends on the packets that wait, as in a match of two points.
  */
 #include "path/path.h"
 
 #include "base/time.h"
-#include "base/word.h"
+#include "match/match.h"
 #include "path/join.h"
 #include "path/order.h"
 #include "path/stream.h"
@@ -25,7 +26,6 @@
 struct pair {
 	struct ow_path *path;
 	unsigned number;
-	struct ow_match_options options;
 	struct ow_path_stream *stream;
 	pthread_t thread;
 	bool runs;
@@ -42,7 +42,7 @@ struct ow_path {
 	unsigned pairs;
 	struct ow_path_pair place[OW_PATH_PAIRS]; /* [0]: both ends */
 	struct pair pair[OW_PATH_PAIRS];
-	bool in_tree[OW_PATH_PAIRS]; /* the pair's offset is estimated; those of the others follow */
+	uint32_t clocks; /* bit p: the offset of point p is known */
 	struct ow_path_join_result joined;
 	struct ow_path_segment segment[OW_PATH_PAIRS];
 	struct ow_match_report ends;
@@ -123,66 +123,33 @@ static int order_points(struct ow_path *path, const struct ow_path_point *point,
 
 /* -- clocks ------------------------------------------------------------------------------------------------------- */
 
-/* Estimates the offset of a pair. False if it has no packets in common. */
-static int estimate_pair(struct ow_path *path, unsigned k, bool *ret_known, struct ow_error *err)
+/*
+ * The offsets of all points are the same along every way: each is the sum of those of neighbours, whose bounds are the
+ * narrowest. The bounds of points farther apart contain it, because no packet is faster than its hops.
+ */
+static void note_clock(struct ow_path *path, unsigned k)
 {
 	const struct ow_path_pair *place = &path->place[k];
+	const struct ow_match_report *pair = ow_match_report(path->pair[k].match);
 	struct ow_path_report *report = &path->report;
-	struct ow_match_options options = path->options.match;
-	struct ow_match *match;
-	options.on_packet = NULL;
-	options.on_progress = NULL;
-	options.interval_ns = 0;
-	int r = ow_match_files(report->point[place->from].path, report->point[place->to].path, &options, &match, err);
-	*ret_known = r == 0;
-	if (r < 0)
-		return r == -ENOMSG ? 0 : r;
-	const struct ow_match_report *pair = ow_match_report(match);
-	report->offset_ns[place->to] = report->offset_ns[place->from] + pair->offset_ns;
-	report->error_ns[place->to] = pair->offset_error_ns < 0 || report->error_ns[place->from] < 0
-	                                      ? -1
-	                                      : report->error_ns[place->from] + pair->offset_error_ns;
 	report->clocks_joined &= pair->drift_ppb == 0;
-	ow_match_free(match);
-	return 0;
+	if (!(path->clocks >> place->from & 1) || path->clocks >> place->to & 1)
+		return;
+	bool known = pair->offset_error_ns >= 0 && report->error_ns[place->from] >= 0;
+	report->offset_ns[place->to] = report->offset_ns[place->from] + pair->offset_ns;
+	report->error_ns[place->to] = known ? report->error_ns[place->from] + pair->offset_error_ns : -1;
+	path->clocks |= UINT32_C(1) << place->to;
 }
 
-/*
- * The offsets of all points, so that they are the same along every way: each is the sum of those of neighbours, whose
- * bounds are the narrowest. The bounds of points farther apart contain it, because no packet is faster than its hops.
- */
-static int join_clocks(struct ow_path *path, struct ow_error *err)
-{
-	unsigned points = path->report.points, known = 1;
-	bool tried[OW_PATH_PAIRS] = {false};
-	path->report.clocks_joined = true;
-	for (bool more = true; more;) {
-		more = false;
-		for (unsigned i = 1; i <= path->pairs; i++) {
-			unsigned k = i % path->pairs; /* both ends last */
-			const struct ow_path_pair *place = &path->place[k];
-			if (tried[k] || !(known >> place->from & 1) || known >> place->to & 1)
-				continue;
-			tried[k] = true;
-			int r = estimate_pair(path, k, &path->in_tree[k], err);
-			if (r < 0)
-				return r;
-			known |= path->in_tree[k] ? 1U << place->to : 0;
-			more = true;
-			break;
-		}
-	}
-	path->report.clocks_joined &= known == (1U << points) - 1;
-	return 0;
-}
-
-/* The clock option of a pair. */
+/* The offset of a pair whose points are known by others is not estimated again. */
 static void set_clock(const struct ow_path *path, unsigned k, struct ow_match_options *options)
 {
-	if (options->clock != OW_CLOCK_ESTIMATED || !path->report.clocks_joined || path->in_tree[k])
+	const struct ow_path_pair *place = &path->place[k];
+	if (options->clock != OW_CLOCK_ESTIMATED || !path->report.clocks_joined || !(path->clocks >> place->from & 1) ||
+	    !(path->clocks >> place->to & 1))
 		return;
 	options->clock = OW_CLOCK_GIVEN;
-	options->offset_ns = path->report.offset_ns[path->place[k].to] - path->report.offset_ns[path->place[k].from];
+	options->offset_ns = path->report.offset_ns[place->to] - path->report.offset_ns[place->from];
 }
 
 /* -- matching ----------------------------------------------------------------------------------------------------- */
@@ -210,37 +177,82 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 
 static void on_progress(void *arg, double done)
 {
-	const struct ow_match_options *options = &((struct pair *)arg)->path->options.match;
-	options->on_progress(options->arg, done);
+	const struct pair *pair = arg;
+	const struct ow_path *path = pair->path;
+	/* Both ends come last; then all are read once more. */
+	unsigned before = pair->number ? pair->number - 1 : path->pairs - 1;
+	path->options.match.on_progress(path->options.match.arg, ((double)before + done) / (2.0 * path->pairs));
 }
 
-static void *match_pair(void *arg)
+/* Matches a pair. Neighbours may have nothing in common; both ends must. */
+static int match_pair(struct ow_path *path, unsigned k, struct ow_error *err)
+{
+	struct pair *pair = &path->pair[k];
+	const struct ow_path_point *from = &path->report.point[path->place[k].from],
+				   *to = &path->report.point[path->place[k].to];
+	struct ow_match_options options = path->options.match;
+	pair->path = path;
+	pair->number = k;
+	options.on_packet = NULL;
+	options.on_progress = options.on_progress ? on_progress : NULL;
+	options.arg = pair;
+	if (k != 0)
+		options.interval_ns = 0;
+	set_clock(path, k, &options);
+	int r = ow_match_files(from->path, to->path, &options, &pair->match, &pair->err);
+	if (r == -ENOMSG && k != 0)
+		return 0;
+	if (r < 0)
+		return ow_error_set(err, -r, "%s", pair->err.text);
+	note_clock(path, k);
+	return 0;
+}
+
+/* Both ends last, by the clocks of the others. */
+static int match_pairs(struct ow_path *path, struct ow_error *err)
+{
+	int r = 0;
+	path->clocks = 1;
+	path->report.clocks_joined = path->options.match.clock == OW_CLOCK_ESTIMATED;
+	for (unsigned k = 1; k < path->pairs && r == 0; k++)
+		r = match_pair(path, k, err);
+	if (r == 0)
+		r = match_pair(path, 0, err);
+	path->report.clocks_joined &= path->clocks == (UINT32_C(1) << path->report.points) - 1;
+	return r;
+}
+
+/* -- packets ------------------------------------------------------------------------------------------------------ */
+
+/* Whether there is a packet that not all points show. */
+static bool has_singles(const struct ow_path *path)
+{
+	for (unsigned k = 0; k < path->pairs; k++) {
+		const struct ow_match_report *report =
+			path->pair[k].match ? ow_match_report(path->pair[k].match) : NULL;
+		if (!report)
+			return true;
+		for (unsigned i = 0; i < OW_DIRECTIONS; i++) {
+			if (report->direction[i].lost || report->direction[i].extra || report->unclassified[i])
+				return true;
+		}
+	}
+	return false;
+}
+
+static void *tell_pair(void *arg)
 {
 	struct pair *pair = arg;
-	const struct ow_path_report *report = &pair->path->report;
-	const struct ow_path_pair *place = &pair->path->place[pair->number];
-	pair->result = ow_match_files(report->point[place->from].path, report->point[place->to].path, &pair->options,
-	                              &pair->match, &pair->err);
+	pair->result = pair->match ? ow_match_tell(pair->match, on_packet, pair, &pair->err) : 0;
 	ow_path_stream_end(pair->stream);
 	return NULL;
 }
 
-static int start_pair(struct ow_path *path, unsigned k)
+static int start_pair(struct pair *pair)
 {
-	struct pair *pair = &path->pair[k];
-	pair->path = path;
-	pair->number = k;
-	pair->options = path->options.match;
-	pair->options.on_packet = on_packet;
-	pair->options.on_progress = k == 0 && path->options.match.on_progress ? on_progress : NULL;
-	pair->options.arg = pair;
-	pair->options.threads = 1;
-	if (k != 0)
-		pair->options.interval_ns = 0;
-	set_clock(path, k, &pair->options);
 	int r = ow_path_stream_create(&pair->stream);
 	if (r == 0)
-		r = -pthread_create(&pair->thread, NULL, match_pair, pair);
+		r = -pthread_create(&pair->thread, NULL, tell_pair, pair);
 	pair->runs = r == 0;
 	return r;
 }
@@ -273,14 +285,13 @@ static unsigned farthest_behind(const struct ow_path *path, const int64_t *now_n
 	return behind;
 }
 
-/* A pair has ended. Neighbours may have nothing in common; both ends must. */
 static int end_pair(struct ow_path *path, struct ow_path_join *join, unsigned k, struct ow_error *err)
 {
 	struct pair *pair = &path->pair[k];
 	wait_for(pair);
-	if (pair->result < 0 && (k == 0 || pair->result != -ENOMSG))
+	if (pair->result < 0)
 		return ow_error_set(err, -pair->result, "%s", pair->err.text);
-	return ow_path_join_end(join, k, pair->result == 0);
+	return ow_path_join_end(join, k, pair->match != NULL);
 }
 
 static int join_pairs(struct ow_path *path, struct ow_path_join *join, struct ow_error *err)
@@ -305,7 +316,7 @@ static int join_pairs(struct ow_path *path, struct ow_path_join *join, struct ow
 	return r;
 }
 
-static int match_all(struct ow_path *path, struct ow_error *err)
+static int follow_packets(struct ow_path *path, struct ow_error *err)
 {
 	int64_t window_ns = path->options.match.window_ns ? path->options.match.window_ns : WINDOW_MOST_NS;
 	struct ow_path_join_options options = {.points = path->report.points,
@@ -319,7 +330,7 @@ static int match_all(struct ow_path *path, struct ow_error *err)
 	memcpy(options.offset_ns, path->report.offset_ns, sizeof options.offset_ns);
 	int r = ow_path_join_create(&options, &join);
 	for (unsigned k = 0; k < path->pairs && r == 0; k++)
-		r = start_pair(path, k);
+		r = start_pair(&path->pair[k]);
 	if (r == 0)
 		r = join_pairs(path, join, err);
 	if (r == 0)
@@ -427,7 +438,7 @@ static int warn_pairs(struct ow_path *path)
 static void fill_ends(struct ow_path *path)
 {
 	unsigned last = path->report.points - 1;
-	if (path->options.match.clock == OW_CLOCK_ESTIMATED && path->ends.clock == OW_CLOCK_GIVEN) {
+	if (path->report.clocks_joined) {
 		path->ends.clock = OW_CLOCK_ESTIMATED;
 		path->ends.offset_error_ns = path->report.error_ns[last];
 	}
@@ -479,10 +490,10 @@ int ow_path_match(const struct ow_path_point *point, unsigned points, const stru
 		r = order_points(path, point, err);
 	if (r == 0)
 		choose_pairs(path);
-	if (r == 0 && options->match.clock == OW_CLOCK_ESTIMATED)
-		r = join_clocks(path, err);
 	if (r == 0)
-		r = match_all(path, err);
+		r = match_pairs(path, err);
+	if (r == 0 && (options->match.on_packet || options->on_path_packet || has_singles(path)))
+		r = follow_packets(path, err);
 	if (r == 0 && (r = fill_report(path)) < 0)
 		ow_error_set(err, -r, "out of memory");
 	if (r < 0) {
