@@ -191,15 +191,15 @@ static void change(struct ow_daemon_lane *lane, struct ow_daemon_identity *k, co
 	ow_daemon_lane_break(lane, cause);
 }
 
-/* Packets that do not pass both points would seem lost. */
+/* All that is not common would be exchanged. */
 static void tell_partial(const struct ow_daemon_lane *lane, const struct ow_identity_decision *d)
 {
 	char name[OW_LANE_TEXT], variant[OW_VARIANT_TEXT];
 	ow_daemon_lane_text(lane, name);
 	ow_variant_text(d->wanted, variant);
 	ow_daemon_log(lane->daemon, OW_EVENT_WARNING,
-	              "%s: %s: packets are the same under identity %s, but many pass one point only, and which ones "
-	              "cannot be told: choose those that pass both by a class, or use identity: nat if all do",
+	              "%s: %s: packets are the same under identity %s, but most pass one point only, and it costs much "
+	              "to tell which: choose those that pass both by a class, or use identity: nat",
 	              lane->peer->name, name, variant);
 }
 

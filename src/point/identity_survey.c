@@ -12,8 +12,8 @@
 #define DOUBT_LEAST 20
 /* nor is a smaller share of the matched ones. */
 #define DOUBT_SHARE 0.05
-/* With `whole`: packets in common / packets of the larger sample. */
-#define WHOLE_SHARE 0.8
+/* With `exchanged`: packets in common / packets of the larger sample. */
+#define EXCHANGED_SHARE 0.1
 /* Intervals of a survey that are open: the first is used. */
 #define OPEN_INTERVALS 4
 
@@ -143,7 +143,7 @@ static int compare(const struct ow_survey_sample *a, const struct ow_survey_samp
 }
 
 int ow_identity_survey_decide(const struct ow_survey_samples *a, const struct ow_survey_samples *b, uint64_t seed,
-                              uint32_t allowed, bool whole, enum ow_variant now,
+                              uint32_t allowed, bool exchanged, enum ow_variant now,
                               struct ow_identity_decision *ret_decision)
 {
 	struct ow_sample_overlap common[OW_VARIANTS] = {0};
@@ -158,8 +158,8 @@ int ow_identity_survey_decide(const struct ow_survey_samples *a, const struct ow
 		if (r < 0)
 			return r;
 		smaller[v] = sizes[0];
-		bool nearly_all = (double)common[v].common >= WHOLE_SHARE * (double)sizes[1];
-		if (allowed >> v & 1 && (!whole || ow_variant_level(v) != OW_LEVEL_NAT || nearly_all))
+		bool enough = (double)common[v].common >= EXCHANGED_SHARE * (double)sizes[1];
+		if (allowed >> v & 1 && (!exchanged || ow_variant_level(v) != OW_LEVEL_NAT || enough))
 			may |= UINT32_C(1) << v;
 	}
 	enum ow_variant best = ow_identity_choose(common, may, false);

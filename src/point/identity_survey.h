@@ -44,18 +44,18 @@ void ow_identity_survey_free(struct ow_identity_survey *survey);
 
 struct ow_identity_decision {
 	enum ow_variant variant;
-	bool partial; /* `wanted` matches more, but not the whole traffic of both points */
+	bool partial; /* `wanted` matches more, but little of the traffic of both points */
 	enum ow_variant wanted;
 	size_t sampled;             /* packets of the smaller sample */
 	double share, share_before; /* of these that are at both points, under this variant and under the one before */
 };
 /*
  * Compares the samples of both points and chooses; without evidence the variant `now` stays. allowed: bit v for variant
- * v. seed: of the ids. whole: nat only where nearly all packets of both samples are common, because without addresses
- * the points cannot tell each other which flows they share.
+ * v. seed: of the ids. exchanged: nat only where enough packets of both samples are common, because without addresses
+ * the points cannot tell each other which flows they share, and all that is not common is exchanged.
  */
 int ow_identity_survey_decide(const struct ow_survey_samples *a, const struct ow_survey_samples *b, uint64_t seed,
-                              uint32_t allowed, bool whole, enum ow_variant now,
+                              uint32_t allowed, bool exchanged, enum ow_variant now,
                               struct ow_identity_decision *ret_decision);
 /* "identity: nat, because 98 % of 400 sampled packets are the same under it and 0 % under ip" */
 #define OW_DECISION_TEXT (2 * OW_VARIANT_TEXT + 120)

@@ -65,7 +65,7 @@ def flow(st):
         a, b = net.split(".")[:2]
         return f"{a}.{b}.{rng.randrange(st.get('nets', 4))}.{rng.randrange(1, 250)}"
     return host(rng.choice(st["src"])), host(rng.choice(st["dst"])), rng.randrange(1024, 60000), rng.randrange(1, 1024)
-number = 0
+number = seed * 1000003  # no two sources send the same
 for st in streams:
     flows = [flow(st) for _ in range(st.get("flows", 100))]
     for i in range(st["count"]):
