@@ -67,8 +67,11 @@ struct ow_packet_event {
 	bool estimated; /* ambiguous, and the delay is an estimate: it may be shorter by less_ns, or longer by more_ns
 	                 */
 	int64_t less_ns, more_ns;
-	uint64_t part; /* of a superframe or a datagram: which part of the record this is; 0 = all of it */
+	uint64_t part;   /* of a superframe or a datagram: which part of the record this is; 0 = all of it */
+	uint8_t classes; /* bit i: it is of class i of the options */
 };
+
+#define OW_MATCH_CLASSES_MAX 8
 
 /* Largest time in the options: 146 years. */
 #define OW_MATCH_TIME_MAX (INT64_MAX / 2)
@@ -104,6 +107,16 @@ struct ow_match_options {
 	/* Called repeatedly with the share done, 0..1, over all passes; NULL = no calls. */
 	void (*on_progress)(void *arg, double done);
 	void *arg; /* for both callbacks; the library does not use it */
+	/* Only packets that this filter of pcap-filter(7) accepts, inside of tunnels that are entered; NULL = all. */
+	const char *filter;
+	/*
+	 * Only packets that were captured from since on, and before until; 0 = from the first, to the last. By the clock of
+	 * A; B's times are corrected first if clock is GIVEN.
+	 */
+	int64_t since_ns, until_ns;
+	/* Filters of classes: bit i of the event's `classes` says that a packet is of class i. */
+	const char *const *class_filter;
+	unsigned classes; /* number of filters, at most OW_MATCH_CLASSES_MAX */
 };
 
 struct ow_capture_info {
@@ -166,6 +179,7 @@ struct ow_match_report {
 	uint32_t files[OW_SIDES]; /* capture files of a set of files; 0 = the path is one file */
 	/* Packets that a capture dropped, as the file itself says; part of them may count as lost or extra. */
 	uint64_t dropped[OW_SIDES];
+	uint64_t filtered[OW_SIDES]; /* frames that the filter does not accept */
 };
 
 struct ow_match;

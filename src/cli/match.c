@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway match A B: runs the library's matcher and writes what was asked for. */
+#include "cli/capture_when.h"
 #include "cli/cli.h"
 #include "cli/shared_options.h"
 #include "match/extract.h"
@@ -30,6 +31,7 @@ struct arguments {
 	struct ow_flow_select key;
 	bool json, no_color, help, version;
 	const char *csv, *lost, *extra, *plot, *flows_csv;
+	const char *since, *until;
 	double max_loss;    /* above 1: no threshold was given */
 	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
 	bool keep_order;
@@ -80,6 +82,15 @@ static const struct ow_option options[] = {
          "Ignore copies that a capture shows within D, as a mirror port or a capture on all interfaces does "
          "(default: "
          "where a capture shows twice what arrives once)."},
+
+	{NULL, 0, NULL, NULL, 0, "What to look at:"},
+	{"filter", 0, "FILTER", ow_option_text, FIELD(match.filter),
+         "Only packets that this filter accepts, in tcpdump's language; it looks at the IP packet that is compared, "
+         "inside "
+         "of tags and of tunnels that are entered."},
+	{"since", 0, "TIME", ow_option_text, FIELD(since),
+         "Only packets captured from then on: '2026-11-15 10:02', 10:02:30, 10:02Z, +90s after the first packet."},
+	{"until", 0, "TIME", ow_option_text, FIELD(until), "Only packets captured before then."},
 
 	{NULL, 0, NULL, NULL, 0, "Time:"},
 	{"offset", 0, "D|auto", ow_option_offset, FIELD(match),
@@ -151,6 +162,7 @@ static void help(void)
 	      "  oneway match --level nat inside.pcap outside.pcap      a NAT in between\n"
 	      "  oneway match --json --interval 1s a.pcap b.pcap | jq .a_to_b.delay_ns\n"
 	      "  oneway match --flows --min-packets 100 a.pcap b.pcap   the slowest flows\n"
+	      "  oneway match --filter 'tcp port 443' --since 10:02 --until 10:05 a.pcap b.pcap\n"
 	      "  oneway match --lost lost.pcap --plot delay.svg a.pcap b.pcap\n"
 	      "  oneway match --max-loss 0.1% --max-delay-p99 250us a.pcap b.pcap || echo bad\n",
 	      stdout);
@@ -274,6 +286,22 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 	return check_outputs(args, err);
 }
 
+/* --since and --until, by the clock of A. */
+static int read_times(struct arguments *args, struct ow_error *err)
+{
+	struct ow_error why;
+	int r = args->since ? ow_capture_when_parse(args->since, args->path[OW_SIDE_A], &args->match.since_ns, &why)
+	                    : 0;
+	if (r < 0)
+		return ow_error_set(err, -r, "--since: %s", why.text);
+	r = args->until ? ow_capture_when_parse(args->until, args->path[OW_SIDE_A], &args->match.until_ns, &why) : 0;
+	if (r < 0)
+		return ow_error_set(err, -r, "--until: %s", why.text);
+	if (args->since && args->until && args->match.since_ns >= args->match.until_ns)
+		return ow_error_set(err, EINVAL, "--until %.40s is not after --since %.40s", args->until, args->since);
+	return 0;
+}
+
 /* Fills args from the command line. Returns 0, or -EINVAL with err filled. */
 static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
 {
@@ -293,7 +321,8 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	/* An option about flows implies --flows. */
 	args->flows |= args->top || args->least || (args->key.by != OW_FLOW_BY_FIVE_TUPLE && !args->flows_csv);
 	args->match.threads = args->threads > 3 ? 3 : (unsigned)args->threads;
-	return check_arguments(args, err);
+	r = check_arguments(args, err);
+	return r < 0 ? r : read_times(args, err);
 }
 
 static int start_collecting(struct collector *c, struct arguments *args, struct ow_error *err)

@@ -78,8 +78,25 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 	return r;
 }
 
+/* Says so if the filter or the times leave nothing of a capture; otherwise returns 0. */
+static int refuse_choice(const struct ow_match *m, struct ow_error *err)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		const struct ow_record_reader_facts *f = &m->pass.tap[side].facts;
+		const char *path = ow_reader_info(m->pass.tap[side].reader)->path;
+		if (f->packets == 0 && (m->options.since_ns || m->options.until_ns))
+			return ow_error_set(err, ENOMSG, "%.200s: no packet of the time that was asked for", path);
+		if (f->packets && f->packets == f->filtered)
+			return ow_error_set(err, ENOMSG, "%.200s: the filter accepts no packet", path);
+	}
+	return 0;
+}
+
 static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
 {
+	int r = refuse_choice(m, err);
+	if (r < 0)
+		return r;
 	if (m->planner.strangers)
 		return ow_plan_refuse(&m->planner, m->pass.tap, err);
 	char text[OW_DURATION_TEXT];
@@ -122,6 +139,19 @@ static int check_orders(struct ow_match *m, int result, struct ow_error *err)
 	return result;
 }
 
+/* The frames of a side to look at, by its own clock. */
+static struct ow_frame_choice choice_of(const struct ow_match_options *options, enum ow_side side)
+{
+	int64_t offset = side == OW_SIDE_B && options->clock == OW_CLOCK_GIVEN ? options->offset_ns : 0;
+	return (struct ow_frame_choice){
+		.filter = options->filter,
+		.since_ns = options->since_ns ? options->since_ns - offset : INT64_MIN,
+		.until_ns = options->until_ns ? options->until_ns - offset : INT64_MAX,
+		.class_filter = options->class_filter,
+		.classes = options->classes,
+	};
+}
+
 static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow_error *err)
 {
 	/* The hash key is random, so that a crafted capture cannot force collisions. */
@@ -130,8 +160,9 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 	    getrandom(&m->planner.seed, sizeof m->planner.seed, 0) != (ssize_t)sizeof m->planner.seed)
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		int r = ow_record_reader_open(&m->pass.tap[side], path[side], m->options.dedup_ns, ~m->planner.seed,
-		                              err);
+		struct ow_frame_choice choice = choice_of(&m->options, side);
+		int r = ow_record_reader_open(&m->pass.tap[side], path[side], &choice, m->options.dedup_ns,
+		                              ~m->planner.seed, err);
 		if (r < 0)
 			return r;
 	}

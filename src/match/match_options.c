@@ -29,6 +29,9 @@ static int check(const struct ow_match_options *options, struct ow_error *err)
 		{"dedup_ns", options->dedup_ns, INT64_MIN, OW_MATCH_TIME_MAX},
 		{"interval_ns", options->interval_ns, 0, OW_MATCH_TIME_MAX},
 		{"threads", options->threads, 0, 3},
+		{"since_ns", options->since_ns, -OW_MATCH_TIME_MAX, OW_MATCH_TIME_MAX},
+		{"until_ns", options->until_ns, -OW_MATCH_TIME_MAX, OW_MATCH_TIME_MAX},
+		{"classes", options->classes, 0, OW_MATCH_CLASSES_MAX},
 	};
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++) {
 		if (range[i].value < range[i].least || range[i].value > range[i].most)

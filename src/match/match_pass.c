@@ -103,6 +103,7 @@ static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum 
 	event.side = sender(direction);
 	event.bytes = pair->record[event.side]->bytes;
 	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side]->flow);
+	event.classes = pair->record[event.side]->classes;
 	event.id = piece_id(pair->record[OW_SIDE_A]);
 	event.part = part_of(pair->record[OW_SIDE_A]);
 	tell(p, &event);
@@ -366,7 +367,8 @@ static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct
 	                                .bytes = record->bytes,
 	                                .flow = ow_flow_table_key(p->tap[side].flows, record->flow),
 	                                .id = piece_id(record),
-	                                .part = part_of(record)};
+	                                .part = part_of(record),
+	                                .classes = record->classes};
 	event.number[side] = record->number;
 	event.time_ns[side] = time_ns;
 	tell(p, &event);

@@ -59,6 +59,7 @@ int ow_match_fill_report(struct ow_match *m)
 		report->unclassified[side] = p->unclassified[side];
 		report->outside_overlap[side] = p->outside[side];
 		report->dropped[side] = info->dropped;
+		report->filtered[side] = facts->filtered;
 		report->skipped[side] = ow_record_reader_skipped(facts) - p->resent[side];
 	}
 	report->size = sizeof *report;

@@ -3,6 +3,7 @@
 
 #include "base/bloom.h"
 #include "base/hash.h"
+#include "base/time.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,13 +17,29 @@
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
 #define TIME_MAX_NS ((INT64_C(1) << 62) - 1)
 
-int ow_record_reader_open(struct ow_record_reader *tap, const char *path, int64_t dedup_ns, uint64_t seed,
-                          struct ow_error *err)
+static int compile_filters(struct ow_record_reader *tap, const char *path, struct ow_error *err)
+{
+	uint16_t linktype = ow_reader_info(tap->reader)->linktype;
+	int r = 0;
+	if (tap->choice.filter)
+		r = ow_packet_filter_compile(path, linktype, tap->choice.filter, &tap->filter, err);
+	for (unsigned i = 0; r == 0 && i < tap->choice.classes; i++)
+		r = ow_packet_filter_compile(path, linktype, tap->choice.class_filter[i], &tap->class_filter[i], err);
+	return r;
+}
+
+int ow_record_reader_open(struct ow_record_reader *tap, const char *path, const struct ow_frame_choice *choice,
+                          int64_t dedup_ns, uint64_t seed, struct ow_error *err)
 {
 	memset(tap, 0, sizeof *tap);
+	tap->choice = *choice;
 	int r = ow_reader_open(path, &tap->reader, err);
-	if (r < 0)
+	if (r == 0)
+		r = compile_filters(tap, path, err);
+	if (r < 0) {
+		ow_record_reader_close(tap);
 		return r;
+	}
 	tap->fragmented = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->fragmented);
 	r = tap->fragmented ? ow_flow_table_create(seed, &tap->flows) : -ENOMEM;
 	if (r == 0 && dedup_ns > 0)
@@ -47,6 +64,9 @@ void ow_record_reader_close(struct ow_record_reader *tap)
 	ow_reader_close(tap->reader);
 	ow_flow_table_free(tap->flows);
 	ow_duplicate_filter_free(tap->dedup);
+	ow_packet_filter_done(&tap->filter);
+	for (unsigned i = 0; i < OW_MATCH_CLASSES_MAX; i++)
+		ow_packet_filter_done(&tap->class_filter[i]);
 	free(tap->fragmented);
 	memset(tap, 0, sizeof *tap);
 }
@@ -55,6 +75,10 @@ int ow_record_reader_start(struct ow_record_reader *tap, const struct ow_identit
 {
 	tap->identity = *identity;
 	tap->frames = tap->next = 0;
+	tap->passed = false;
+	tap->filter.inner = identity->inner;
+	for (unsigned i = 0; i < tap->choice.classes; i++)
+		tap->class_filter[i].inner = identity->inner;
 	tap->cut.count = 1;
 	tap->cutter.first = 0;
 	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id &&
@@ -113,6 +137,24 @@ static inline int64_t frame_time(struct ow_record_reader *s, const struct ow_fra
 	s->facts.last_ns = t > s->facts.last_ns ? t : s->facts.last_ns;
 	s->previous_ns = t;
 	return t;
+}
+
+/* The time of a frame that has passed the filter. */
+static inline int64_t record_time(struct ow_record_reader *s, const struct ow_frame *frame, bool *ret_untimed)
+{
+	if (!s->choice.filter)
+		return frame_time(s, frame, ret_untimed);
+	*ret_untimed = s->untimed[frame - s->frame];
+	return s->time_ns[frame - s->frame];
+}
+
+/* The classes that accept the packet, as bits. */
+static uint8_t classes_of(const struct ow_record_reader *s, const struct ow_frame *frame)
+{
+	unsigned classes = 0;
+	for (unsigned i = 0; i < s->choice.classes; i++)
+		classes |= (unsigned)ow_packet_filter_takes(&s->class_filter[i], frame) << i;
+	return (uint8_t)classes;
 }
 
 static void note_length(struct ow_record_reader_facts *f, uint8_t proto, uint32_t ip_len)
@@ -223,8 +265,9 @@ static void note_plains(struct ow_record_reader_facts *f, const struct ow_plain 
 static inline void make_plain_record(struct ow_record_reader *s, const struct ow_frame *frame,
                                      const struct ow_plain *plain, uint32_t flow, struct ow_record *record)
 {
-	record->time_ns = frame_time(s, frame, &record->untimed);
+	record->time_ns = record_time(s, frame, &record->untimed);
 	record->number = frame->number;
+	record->classes = s->choice.classes ? classes_of(s, frame) : 0;
 	record->id = plain->id;
 	record->seq = record->len = 0;
 	record->part = 0;
@@ -305,8 +348,9 @@ static void name_pair(const struct ow_record_reader *s, struct ow_record *record
 /* The records of a frame: one, or those of its segments; none if it has no identity. */
 static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, struct ow_record *record)
 {
-	record->time_ns = frame_time(s, frame, &record->untimed);
+	record->time_ns = record_time(s, frame, &record->untimed);
 	record->number = frame->number;
+	record->classes = s->choice.classes ? classes_of(s, frame) : 0;
 	record->lag_ns = UINT32_MAX;
 	record->again = false;
 	if (make_record(s, frame, record) < 0)
@@ -334,16 +378,68 @@ static void note_gap_between_files(struct ow_record_reader *tap, int64_t time_ns
 	tap->previous_ns = time_ns; /* so that it is not noted as a silence within a file */
 }
 
+/* Keeps the frames of the time that was asked for. Returns how many. */
+static int keep_in_time(struct ow_record_reader *tap, int frames)
+{
+	/* Frames of a capture may be out of order by as much as anyone waits for a packet. */
+	const int64_t disorder_ns = 60 * OW_NS_PER_S;
+	int kept = 0;
+	for (int i = 0; i < frames; i++) {
+		int64_t t = tap->frame[i].time_ns;
+		tap->passed |= t > tap->choice.until_ns && t - disorder_ns > tap->choice.until_ns;
+		if (t >= tap->choice.since_ns && t < tap->choice.until_ns)
+			tap->frame[kept++] = tap->frame[i];
+	}
+	return kept;
+}
+
+/*
+ * Keeps the frames that the filter accepts. Times of all frames are noted before: a capture covers the time in which
+ * it shows other packets.
+ */
+static int keep_filtered(struct ow_record_reader *tap, int frames)
+{
+	int kept = 0;
+	for (int i = 0; i < frames; i++) {
+		bool untimed;
+		int64_t t = frame_time(tap, &tap->frame[i], &untimed);
+		if (!ow_packet_filter_takes(&tap->filter, &tap->frame[i]))
+			continue;
+		tap->time_ns[kept] = t;
+		tap->untimed[kept] = untimed;
+		tap->frame[kept++] = tap->frame[i];
+	}
+	tap->facts.filtered += (uint64_t)(frames - kept);
+	return kept;
+}
+
+/* Reads frames until some are chosen. Returns how many, 0 at the end. */
+static int read_chosen(struct ow_record_reader *tap, struct ow_error *err)
+{
+	bool timed = tap->choice.since_ns != INT64_MIN || tap->choice.until_ns != INT64_MAX;
+	for (;;) {
+		int frames = tap->passed ? 0 : ow_reader_read(tap->reader, tap->frame, OW_RECORD_READER_FRAMES, err);
+		if (frames <= 0)
+			return frames;
+		if (timed)
+			frames = keep_in_time(tap, frames);
+		if (frames && tap->facts.packets == 0)
+			tap->linktype = tap->frame[0].linktype;
+		if (frames && ow_reader_info(tap->reader)->after_gap)
+			note_gap_between_files(tap, tap->frame[0].time_ns);
+		if (frames && tap->choice.filter)
+			frames = keep_filtered(tap, frames);
+		if (frames)
+			return frames;
+	}
+}
+
 static int read_frames(struct ow_record_reader *tap, struct ow_error *err)
 {
-	int frames = ow_reader_read(tap->reader, tap->frame, OW_RECORD_READER_FRAMES, err);
+	int frames = read_chosen(tap, err);
 	bool mapped = frames > 0 && ow_reader_info(tap->reader)->mapped;
 	tap->frames = frames > 0 ? frames : 0;
 	tap->next = 0;
-	if (frames > 0 && tap->facts.packets == 0)
-		tap->linktype = tap->frame[0].linktype;
-	if (frames > 0 && ow_reader_info(tap->reader)->after_gap)
-		note_gap_between_files(tap, tap->frame[0].time_ns);
 	tap->ahead = mapped ? (size_t)(tap->frame[frames - 1].data - tap->frame[0].data) : 0;
 	return frames;
 }

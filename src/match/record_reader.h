@@ -2,8 +2,10 @@
 #pragma once
 
 #include "capture/file/reader.h"
+#include <oneway/match.h>
 #include "packet/flow.h"
 #include "packet/identity.h"
+#include "packet/packet_filter.h"
 #include "packet/record.h"
 #include "match/coverage.h"
 #include "match/datagrams.h"
@@ -16,7 +18,8 @@
 
 /* What one pass over the file showed. */
 struct ow_record_reader_facts {
-	uint64_t packets;                     /* frames */
+	uint64_t packets;                     /* frames, of the time that was asked for */
+	uint64_t filtered;                    /* frames that the filter does not accept */
 	uint64_t copies;                      /* frames that the capture had shown already, by the rule */
 	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
 	uint64_t below_limit;                 /* truncated, so that the id cannot be computed */
@@ -35,8 +38,22 @@ struct ow_record_reader_facts {
 	struct ow_silences silences;
 };
 
+/* Which frames to look at. */
+struct ow_frame_choice {
+	const char *filter;              /* of pcap-filter(7), on the packet that the identity sees; NULL = all */
+	int64_t since_ns, until_ns;      /* by the times of the capture: from since to before until */
+	const char *const *class_filter; /* packets that this filter accepts have bit i of their classes set */
+	unsigned classes;                /* at most OW_MATCH_CLASSES_MAX */
+};
+
 struct ow_record_reader {
 	struct ow_reader *reader;
+	struct ow_frame_choice choice;
+	struct ow_packet_filter filter, class_filter[OW_MATCH_CLASSES_MAX];
+	bool passed; /* the time that was asked for is over */
+	int64_t time_ns
+		[OW_RECORD_READER_FRAMES]; /* with a filter: the times of the frames, which are noted before it */
+	bool untimed[OW_RECORD_READER_FRAMES];
 	struct ow_identity identity;
 	struct ow_flow_table *flows;
 	struct ow_record_reader_facts facts;
@@ -58,8 +75,8 @@ struct ow_record_reader {
 };
 
 /* dedup_ns: packets that come again within this time are copies; 0 or less = there are none. */
-int ow_record_reader_open(struct ow_record_reader *tap, const char *path, int64_t dedup_ns, uint64_t seed,
-                          struct ow_error *err);
+int ow_record_reader_open(struct ow_record_reader *tap, const char *path, const struct ow_frame_choice *choice,
+                          int64_t dedup_ns, uint64_t seed, struct ow_error *err);
 /*
  * From the next start on, records contain how long ago the same packet was shown, and copies by this rule are marked.
  * Returns 0 or -ENOMEM.

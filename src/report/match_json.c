@@ -243,6 +243,7 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 	put_pair(&json, "outside_overlap", report->outside_overlap);
 	put_pair(&json, "skipped", report->skipped);
 	put_pair(&json, "dropped", report->dropped);
+	put_pair(&json, "filtered", report->filtered);
 	put_holes(&json, report);
 	if (path)
 		put_path(&json, path);

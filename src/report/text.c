@@ -357,13 +357,15 @@ static void put_asides(const struct style *style, const struct ow_match_report *
 {
 	uint64_t all = 0;
 	for (int side = 0; side < OW_SIDES; side++)
-		all += report->unclassified[side] + report->outside_overlap[side] + report->skipped[side];
+		all += report->unclassified[side] + report->outside_overlap[side] + report->skipped[side] +
+		       report->filtered[side];
 	if (!all)
 		return;
 	fprintf(style->out, "\n%snot counted%s\n", style->bold, style->plain);
 	put_aside(style, "  outside", report->outside_overlap, "while the other capture showed nothing");
 	put_aside(style, "  unclassified", report->unclassified, "in flows that the other capture never saw");
 	put_aside(style, "  skipped", report->skipped, "not comparable at this level, or copies");
+	put_aside(style, "  filtered", report->filtered, "not accepted by the filter");
 }
 
 void ow_report_match_text(FILE *out, const struct ow_match_report *report, const char *const *name, int width,
