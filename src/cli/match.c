@@ -170,7 +170,7 @@ static void help(void)
 
 /* Collects packets for the outputs while they are matched. */
 struct collector {
-	struct ow_output csv;
+	struct ow_output csv, path_csv; /* one of them */
 	struct ow_plot *plot;
 	struct ow_flow_tally *tally;
 	struct ow_match_flows flows;
@@ -178,6 +178,8 @@ struct collector {
 	struct ow_records lost[OW_SIDES], extra[OW_SIDES];
 	struct ow_progress progress;
 	struct ow_error err; /* why on_packet stopped the run, if it did */
+	bool path_headed;    /* of the CSV of a path */
+	struct ow_error path_err;
 };
 
 /* Lost packets are records of the sending side, extra ones of the receiving side. */
@@ -208,6 +210,19 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 	if (r == 0 && c->tally)
 		r = ow_flow_tally_add(c->tally, event);
 	return r < 0 ? ow_error_set(&c->err, -r, "collecting packets: %s", strerror(-r)) : 0;
+}
+
+/* Rows of a path. Runs beside on_packet. */
+static int on_path_packet(void *arg, const struct ow_path_packet *packet)
+{
+	struct collector *c = arg;
+	if (ow_interrupted)
+		return ow_error_set(&c->path_err, EINTR, "interrupted");
+	if (!c->path_headed)
+		ow_report_csv_path_header(c->path_csv.stream, packet->path);
+	c->path_headed = true;
+	ow_report_csv_path_packet(c->path_csv.stream, packet->path, packet);
+	return ow_output_check(&c->path_csv, &c->path_err);
 }
 
 static void on_progress(void *arg, double done)
@@ -346,6 +361,8 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 		return ow_error_set(err, ENOMEM, "--flows: not enough memory");
 	if (!args->csv)
 		return 0;
+	if (args->points.count > OW_SIDES)
+		return ow_output_open(&c->path_csv, args->csv, err);
 	int r = ow_output_open(&c->csv, args->csv, err);
 	if (r == 0)
 		ow_report_csv_header(c->csv.stream);
@@ -355,6 +372,7 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 static void stop_collecting(struct collector *c)
 {
 	ow_output_abort(&c->csv);
+	ow_output_abort(&c->path_csv);
 	ow_plot_free(c->plot);
 	ow_flow_tally_free(c->tally);
 	ow_match_flows_done(&c->flows);
@@ -379,7 +397,7 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 {
 	struct ow_error err;
 	int code = OW_EXIT_OK;
-	if (ow_output_close(&c->csv, &err) < 0)
+	if (ow_output_close(&c->csv, &err) < 0 || ow_output_close(&c->path_csv, &err) < 0)
 		code = ow_cli_failed("match", &err);
 	if (args->lost && ow_extract(args->lost, args->path, c->lost, &err) < 0)
 		code = ow_cli_failed("match", &err);
@@ -481,12 +499,14 @@ static int run_path(struct arguments *args, struct collector *c)
 	struct ow_path *path = NULL;
 	struct ow_error err = {"no reason given"};
 	int r = start_collecting(c, args, &err);
-	struct ow_path_options path_options = {.match = args->match, .keep_order = args->keep_order};
+	struct ow_path_options path_options = {.match = args->match,
+	                                       .keep_order = args->keep_order,
+	                                       .on_path_packet = args->csv ? on_path_packet : NULL};
 	if (r == 0)
 		r = ow_path_match(args->points.point, args->points.count, &path_options, &path, &err);
 	ow_progress_done(&c->progress);
 	if (r < 0)
-		return ow_cli_failed("match", *c->err.text ? &c->err : &err);
+		return ow_cli_failed("match", *c->err.text ? &c->err : *c->path_err.text ? &c->path_err : &err);
 	const struct ow_path_report *report = ow_path_report(path);
 	args->path[OW_SIDE_A] = report->point[0].path;
 	args->path[OW_SIDE_B] = report->point[report->points - 1].path;

@@ -408,7 +408,8 @@ static int tell(struct ow_path_join *j, const struct packet *p)
 	                              .seen = p->seen,
 	                              .packets = p->packets,
 	                              .bytes = p->bytes,
-	                              .flow = &p->flow};
+	                              .flow = &p->flow,
+	                              .path = j->options.report};
 	memcpy(told.number, p->number, sizeof told.number);
 	memcpy(told.time_ns, p->time_ns, sizeof told.time_ns);
 	return j->options.on_packet(j->options.arg, &told);

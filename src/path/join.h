@@ -25,6 +25,7 @@ struct ow_path_join_options {
 	uint64_t seed;
 	int (*on_packet)(void *arg, const struct ow_path_packet *packet); /* may be NULL */
 	void *arg;
+	const struct ow_path_report *report; /* for on_packet */
 };
 
 /* As in struct ow_path_report. */

@@ -324,7 +324,8 @@ static int follow_packets(struct ow_path *path, struct ow_error *err)
 	                                       .wait_ns = window_ns < OW_NS_PER_S ? 2 * OW_NS_PER_S : 2 * window_ns,
 	                                       .seed = path->seed,
 	                                       .on_packet = path->options.on_path_packet,
-	                                       .arg = path->options.match.arg};
+	                                       .arg = path->options.match.arg,
+	                                       .report = &path->report};
 	struct ow_path_join *join = NULL;
 	memcpy(options.pair, path->place, sizeof options.pair);
 	memcpy(options.offset_ns, path->report.offset_ns, sizeof options.offset_ns);

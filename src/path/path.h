@@ -30,12 +30,16 @@ struct ow_path_packet {
 	int64_t time_ns[OW_PATH_POINTS]; /* by the clock of the first point */
 	uint32_t packets, bytes;
 	const struct ow_flow_key *flow;
+	const struct ow_path_report *path; /* its points are known, its results are not */
 };
 
 struct ow_path_options {
 	struct ow_match_options match; /* of each pair; on_packet is called for the pair of both ends */
 	bool keep_order;               /* the points are given in their order */
-	/* Called for every packet; NULL = no calls. A return value other than 0 stops the run. */
+	/*
+	 * Called for every packet, in the thread that called ow_path_match; NULL = no calls. on_packet is called in
+	 * another thread at the same time. A return value other than 0 (negative errno) stops the run.
+	 */
 	int (*on_path_packet)(void *arg, const struct ow_path_packet *packet);
 };
 

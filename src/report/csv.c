@@ -3,6 +3,7 @@
  * One CSV row for each packet, as docs/csv.md describes it. Written without printf: a row costs about as much as
  * matching its packet, and with printf ten times that.
  */
+#include "path/path.h"
 #include "report/report.h"
 
 #include <arpa/inet.h>
@@ -12,7 +13,10 @@ static const char *const fate_name[] = {"matched", "lost", "extra", "duplicated"
 static const char *const direction_name[] = {"a_to_b", "b_to_a"};
 
 /* Longest row: 12 numbers of up to 20 digits, two IPv6 addresses, names, commas: below 400 bytes. */
-#define ROW_MAX 512
+#define ROW_MAX        512
+#define NAME_MAX_BYTES 64
+/* Of a path: two numbers for each point, and the name of one. */
+#define PATH_ROW_MAX (ROW_MAX + NAME_MAX_BYTES + OW_PATH_POINTS * 44)
 
 static char *put_text(char *p, const char *text)
 {
@@ -137,6 +141,76 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
 	*p++ = ',';
 	if (known)
 		p = put_signed(p, (int64_t)((uint64_t)delay + (uint64_t)event->more_ns));
+	*p++ = '\n';
+	fwrite(row, 1, (size_t)(p - row), out);
+}
+
+/* -- paths -------------------------------------------------------------------------------------------------------- */
+
+/* Fields are never quoted: other letters of a name become _. */
+static char *put_name(char *p, const char *name)
+{
+	for (int i = 0; name[i] && i < NAME_MAX_BYTES; i++) {
+		bool plain = (name[i] >= '0' && name[i] <= '9') || (name[i] >= 'A' && name[i] <= 'Z') ||
+		             (name[i] >= 'a' && name[i] <= 'z') || strchr("-.:_", name[i]);
+		*p++ = plain ? name[i] : '_';
+	}
+	return p;
+}
+
+void ow_report_csv_path_header(FILE *out, const struct ow_path_report *path)
+{
+	char name[NAME_MAX_BYTES + 1];
+	fputs("fate,direction,ambiguous,last_seen,delay_ns,packets,bytes,protocol,src,sport,dst,dport", out);
+	for (unsigned i = 0; i < path->points; i++) {
+		*put_name(name, path->point[i].name) = 0;
+		fprintf(out, ",number_%s,time_%s_ns", name, name);
+	}
+	fputc('\n', out);
+}
+
+/* The last point on the way of the packet that shows it; -1 if its direction is not known. */
+static int last_seen(const struct ow_path_report *path, const struct ow_path_packet *packet)
+{
+	if (packet->direction == OW_A_TO_B)
+		return 31 - __builtin_clz(packet->seen);
+	return packet->direction == OW_B_TO_A && path->points ? __builtin_ctz(packet->seen) : -1;
+}
+
+void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, const struct ow_path_packet *packet)
+{
+	char row[PATH_ROW_MAX], *p = row;
+	unsigned last = path->points - 1;
+	uint32_t both = UINT32_C(1) << last | 1;
+	p = put_text(p, fate_name[packet->fate]);
+	*p++ = ',';
+	if (packet->direction < OW_DIRECTIONS)
+		p = put_text(p, direction_name[packet->direction]);
+	*p++ = ',';
+	*p++ = packet->ambiguous ? '1' : '0';
+	*p++ = ',';
+	if (last_seen(path, packet) >= 0)
+		p = put_name(p, path->point[last_seen(path, packet)].name);
+	*p++ = ',';
+	if (packet->fate == OW_FATE_MATCHED && (packet->seen & both) == both) {
+		uint64_t delay = (uint64_t)packet->time_ns[last] - (uint64_t)packet->time_ns[0];
+		p = put_signed(p, (int64_t)(packet->direction == OW_B_TO_A ? -delay : delay));
+	}
+	*p++ = ',';
+	p = put_number(p, packet->packets);
+	*p++ = ',';
+	p = put_number(p, packet->bytes);
+	*p++ = ',';
+	p = put_flow(p, packet->flow);
+	for (unsigned i = 0; i < path->points; i++) {
+		bool seen = packet->seen >> i & 1;
+		*p++ = ',';
+		if (seen)
+			p = put_number(p, packet->number[i]);
+		*p++ = ',';
+		if (seen)
+			p = put_signed(p, packet->time_ns[i]);
+	}
 	*p++ = '\n';
 	fwrite(row, 1, (size_t)(p - row), out);
 }

@@ -25,3 +25,6 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 /* One CSV row for each packet. */
 void ow_report_csv_header(FILE *out);
 void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event);
+/* The same for a path of more than two points: a column of times for each point. */
+void ow_report_csv_path_header(FILE *out, const struct ow_path_report *path);
+void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, const struct ow_path_packet *packet);
