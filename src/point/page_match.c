@@ -50,6 +50,8 @@ struct join {
 /* The group of a packet, or 0. */
 static uint32_t group_named(const struct names *names, uint64_t id)
 {
+	if (!names->count)
+		return 0;
 	uint32_t at = OW_ID_MAP_FIND(&names->by_id, id, i, names->name[i].id == id);
 	return at == OW_ID_MAP_NONE ? 0 : names->name[at].group;
 }
@@ -190,7 +192,7 @@ static int pair_identical(struct join *join)
 static uint64_t base_of(const struct names *names, uint64_t id)
 {
 	uint32_t group = group_named(names, id);
-	return group ? names->base[group - 1] : id;
+	return group && names->base ? names->base[group - 1] : id;
 }
 
 static void list_only_a(const struct join *join, struct ow_sighting *only_a)

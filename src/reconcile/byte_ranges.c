@@ -177,8 +177,8 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 	rest[0] = new_rest(m, *root, all, usual);
 	for (struct rest *r; rests < (int)PIECES_MAX && (r = next_to_meet(m, rest, rests)) != NULL;) {
 		uint32_t i = r->meets;
-		struct ow_byte_range other = {m->waiting.entry[i].record.seq, m->waiting.entry[i].record.len}, common,
-				     after;
+		struct ow_byte_range other = {m->waiting.entry[i].record.seq, m->waiting.entry[i].record.len};
+		struct ow_byte_range common = {0}, after;
 		ow_range_overlap(r->range, other, &common); /* they do overlap: that is how it was found */
 		tell_piece(m, side, record, q, i, common, crowded);
 		subtract(&r->range, common, &after);

@@ -30,9 +30,9 @@ static const struct ow_fifo_mark *mark_at(const struct ow_fifo *f, uint64_t i)
 
 void ow_fifo_note(struct ow_fifo *f, int64_t sent_ns, int64_t received_ns)
 {
-	const struct ow_fifo_mark *last = f->marks ? mark_at(f, f->marks - 1) : NULL;
-	if (last && (sent_ns < last->sent_ns || received_ns < last->received_ns ||
-	             (sent_ns - last->sent_ns < f->spacing_ns && received_ns - last->received_ns < f->spacing_ns)))
+	const struct ow_fifo_mark *last = mark_at(f, f->marks - 1);
+	if (f->marks && (sent_ns < last->sent_ns || received_ns < last->received_ns ||
+	                 (sent_ns - last->sent_ns < f->spacing_ns && received_ns - last->received_ns < f->spacing_ns)))
 		return;
 	f->mark[f->marks++ & (MARKS - 1)] = (struct ow_fifo_mark){sent_ns, received_ns};
 }

@@ -24,7 +24,9 @@ static uint64_t digest_of(uint64_t kind, uint64_t key, uint16_t generation)
 
 void ow_scope_set_init(struct ow_scope_set *set, uint32_t overlap, uint64_t secret)
 {
-	*set = (struct ow_scope_set){.overlap = overlap, .secret = secret};
+	memset(set, 0, sizeof *set);
+	set->overlap = overlap;
+	set->secret = secret;
 }
 
 void ow_scope_set_done(struct ow_scope_set *set)
