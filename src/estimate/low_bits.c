@@ -42,10 +42,10 @@ int64_t ow_low_bits_restore(uint64_t part, unsigned bits, int64_t least)
 	return (int64_t)((uint64_t)least + ((part - (uint64_t)least) & mask_of(bits)));
 }
 
-uint64_t ow_low_bits_check(const int64_t *time_ns, size_t count)
+uint64_t ow_low_bits_check(const int64_t *time_ns, size_t count, unsigned low)
 {
 	uint64_t check = 0;
 	for (size_t i = 0; i < count; i++)
-		check += ow_mix64(ow_mix64(i) + (uint64_t)time_ns[i]);
+		check += ow_mix64(ow_mix64(i) + (uint64_t)(time_ns[i] >> low));
 	return check;
 }

@@ -23,5 +23,5 @@ void ow_low_bits_pack(const int64_t *time_ns, size_t count, unsigned low, unsign
 void ow_low_bits_unpack(const uint8_t *from, size_t count, unsigned low, unsigned bits, uint64_t *part);
 /* The time within [least, least + 2^bits) that has these low bits. */
 int64_t ow_low_bits_restore(uint64_t part, unsigned bits, int64_t least);
-/* Depends on each time and its place. */
-uint64_t ow_low_bits_check(const int64_t *time_ns, size_t count);
+/* Depends on each time, without its bits below `low`, and its place. */
+uint64_t ow_low_bits_check(const int64_t *time_ns, size_t count, unsigned low);

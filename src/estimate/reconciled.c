@@ -161,6 +161,24 @@ void ow_reconciled_part_done(struct ow_reconciled_part *part)
 	*part = (struct ow_reconciled_part){0};
 }
 
+uint64_t ow_reconciled_check(const struct ow_reconciled_part *part)
+{
+	uint64_t check = 0;
+	for (uint32_t i = 0; i < part->buckets; i++)
+		check += ow_mix64(ow_mix64(i) + part->bucket[i].time);
+	return check;
+}
+
+void ow_reconciled_restore(struct ow_reconciled_part *part, const struct ow_reconciled_part *mine, unsigned bits,
+                           int64_t least_ns)
+{
+	uint64_t mask = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
+	for (uint32_t i = 0; i < part->buckets; i++) {
+		uint64_t least = mine->bucket[i].time + mine->bucket[i].packets * (uint64_t)least_ns;
+		part->bucket[i].time = least + ((part->bucket[i].time - least) & mask);
+	}
+}
+
 uint64_t ow_reconciled_bytes(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *part)
 {
 	if (!plan->complete)

@@ -59,6 +59,14 @@ int ow_reconciled_take(const struct ow_sighting *sightings, size_t count, uint64
 /* The places of the packets in the order of sample_ns, if that has all. 0 or -ENOMEM. */
 int ow_reconciled_order(const struct ow_sighting *sightings, size_t count, uint64_t seed, uint32_t *ret_place);
 void ow_reconciled_part_done(struct ow_reconciled_part *part);
+/* Depends on each sum and its bucket. */
+uint64_t ow_reconciled_check(const struct ow_reconciled_part *part);
+/*
+ * The receiver's sums of times, of which only the lowest bits came: mine are those of the sender, of the same packets,
+ * and delays are from least_ns on.
+ */
+void ow_reconciled_restore(struct ow_reconciled_part *part, const struct ow_reconciled_part *mine, unsigned bits,
+                           int64_t least_ns);
 /* Bytes of the encoded part, without headers. */
 uint64_t ow_reconciled_bytes(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *part);
 

@@ -176,12 +176,12 @@ uint64_t ow_comparison_base(const struct ow_comparison *c, uint64_t id)
 	return copy ? copy->base_id : id;
 }
 
-bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns, uint32_t count)
+bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns, uint32_t count, int64_t step_ns)
 {
 	int64_t first_ns, end_ns;
 	range_of(c, &first_ns, &end_ns);
 	for (uint32_t i = 0; i < count; i++) {
-		if (time_ns[i] < first_ns || time_ns[i] >= end_ns)
+		if (time_ns[i] <= first_ns - step_ns || time_ns[i] >= end_ns)
 			return false;
 	}
 	return true;

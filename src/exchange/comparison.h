@@ -73,8 +73,8 @@ void ow_comparison_estimated(struct ow_comparison *c, const struct ow_estimate *
 void ow_comparison_unknown(struct ow_comparison *c, const char *cause);
 /* The id of the first copy of a packet of the interval. */
 uint64_t ow_comparison_base(const struct ow_comparison *c, uint64_t id);
-/* Whether such times can be within the interval. */
-bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns, uint32_t count);
+/* Whether such times can be within the interval, or times from these on that are less than step_ns later. */
+bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns, uint32_t count, int64_t step_ns);
 /* The delays that packets of the interval can have. */
 struct ow_delay_window ow_comparison_window(const struct ow_comparison *c);
 /* Asks for what the clocks do to the delays, and takes it off the numbers; times stay as they are. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comparison by fold: the steps of estimate/fold_steps.h, as the messages arrive. */
 #include "base/clock.h"
+#include "base/time.h"
 #include "estimate/arrivals.h"
 #include "estimate/fold_steps.h"
 #include "estimate/low_bits.h"
@@ -22,7 +23,9 @@ struct comparison {
 	struct ow_fold_steps steps;
 	struct ow_reconciled_plan plan;
 	struct ow_delay_window window; /* in which delays are expected: */
-	unsigned low, bits;            /* the bits of the times that were asked for last, */
+	unsigned width;                /* bytes of a sum */
+	unsigned least;                /* the bits of times below this one are not needed, */
+	unsigned low, bits;            /* those that were asked for last, */
 	uint64_t *part;                /* the low bits of the sampled times that arrived before */
 	struct ow_arrival *arrival;    /* of the common packets, in order, if this is known, */
 	uint64_t *place;               /* and the places of the others among them */
@@ -40,16 +43,31 @@ static struct comparison *fold_of(struct ow_comparison *c)
 /* Above this many differences, 3 banks need a fifth less than 4 (synopsis/fold.h). */
 #define MANY 1e4
 
+/*
+ * Counters of the estimate, which is needed if the fold is too small: few of them for few packets, so that they do not
+ * take more bytes than the fold.
+ */
+#define COUNTERS_LEAST 64
+#define PER_COUNTER    16
+
+static uint32_t counters_for(size_t packets)
+{
+	uint32_t counters = COUNTERS_LEAST;
+	while (counters < OW_AMS_COUNTERS && counters < packets / PER_COUNTER)
+		counters *= 2;
+	return counters;
+}
+
 static int push(const struct ow_exchange *x, const struct ow_interval_packets *page, double differences,
                 unsigned *banks, struct ow_synopsis **ret_synopsis)
 {
-	(void)page;
 	/*
 	 * If it is pushed again, it has the same banks: the other point may have asked for a second fold to go with it.
 	 */
 	if (!*banks)
 		*banks = differences > MANY ? OW_FOLD_BANKS_MIN : OW_FOLD_BANKS_MAX;
-	struct ow_fold_params params = {*banks, ow_fold_cells_for(*banks, differences), 0, true};
+	struct ow_fold_params params = {*banks, ow_fold_cells_for(*banks, differences), 0, true,
+	                                counters_for(page->count)};
 	return ow_fold_create(&params, x->options.seed, ret_synopsis);
 }
 
@@ -181,6 +199,7 @@ static int say_names(struct comparison *f)
 		m.names.sample = f->plan.sample;
 		m.names.low = (uint8_t)f->low;
 		m.names.bits = (uint8_t)f->bits;
+		m.names.width = (uint8_t)f->width;
 	}
 	int r = encode_names(s->wanted, s->wanteds, &wanted, &m.names.wanted_size);
 	if (r == 0)
@@ -231,6 +250,35 @@ static uint32_t choose_sample(const struct comparison *f)
 	return wanted < least ? least : wanted < most ? wanted : most;
 }
 
+/*
+ * The agreed number of buckets is for a second: a shorter interval has fewer, so that its share of the traffic is the
+ * same. An interval with as few packets as they are worth has all times.
+ */
+#define BUCKETS_LEAST    32
+#define PER_SHORT_BUCKET 32 /* packets */
+
+static uint32_t choose_buckets(const struct ow_exchange_options *o, size_t packets)
+{
+	if (o->length_ns >= OW_NS_PER_S)
+		return o->buckets;
+	double part = (double)o->buckets * (double)o->length_ns / (double)OW_NS_PER_S;
+	uint32_t buckets = (uint32_t)fmax(fmin(part, (double)packets / PER_SHORT_BUCKET), BUCKETS_LEAST);
+	return buckets < o->buckets ? buckets : o->buckets;
+}
+
+/* Quantiles of a sample do not need times that are finer than the 2^16th part of the window. */
+#define SAMPLE_BITS 16
+
+/* Bytes that a sum of times needs, as its delays are within the window: of the packets of a bucket, some more than
+ * usual. */
+static unsigned choose_width(const struct comparison *f)
+{
+	double mean = f->plan.buckets ? (double)f->steps.lefts / f->plan.buckets : 1;
+	double most = mean + 6 * sqrt(mean) + 8;
+	unsigned width = (unsigned)ceil((f->bits + log2(most)) / 8);
+	return width < 8 ? width : 8;
+}
+
 /* All differences are known, or cannot be found. */
 static int turn(struct ow_comparison *c)
 {
@@ -247,10 +295,14 @@ static int turn(struct ow_comparison *c)
 	    s->otherss > OW_KEY_LIST_MAX)
 		return say_clean(f);
 	f->window = ow_forecast_window(c->forecast, ow_comparison_window(c));
-	f->low = 0;
 	f->bits = f->window.bits;
-	struct ow_reconciled_options options = {o->buckets, choose_sample(f), .all = o->exact};
+	struct ow_reconciled_options options = {choose_buckets(o, s->lefts), choose_sample(f), .all = o->exact};
 	ow_reconciled_plan(s->lefts, &options, &f->plan);
+	f->width = choose_width(f);
+	bool coarse = f->plan.buckets && c->forecast->known && f->bits > SAMPLE_BITS;
+	f->least = coarse ? f->bits - SAMPLE_BITS : 0;
+	f->low = f->least;
+	f->bits -= f->least;
 	/* No packet in common, so nothing to ask for. */
 	if (!s->lefts && !s->wanteds && !s->otherss)
 		return compare_complete(f, &(struct ow_message_times){0});
@@ -381,11 +433,19 @@ static int list_differences(struct comparison *f, const struct ow_message_times 
 static int whole_times(const struct comparison *f, const uint64_t *part, uint64_t check, const int64_t *mine,
                        int64_t *time_ns, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++)
-		time_ns[i] = ow_low_bits_restore(part[i], f->low + f->bits, mine[i] + f->window.least_ns);
-	if (ow_low_bits_check(time_ns, count) != check)
+	int64_t step_ns = INT64_C(1) << f->least;
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t least_ns = mine[i] + f->window.least_ns;
+		time_ns[i] = ow_low_bits_restore(part[i], f->low + f->bits, least_ns & -step_ns);
+	}
+	if (ow_low_bits_check(time_ns, count, f->low) != check)
 		return -EAGAIN;
-	return ow_comparison_within(&f->c, time_ns, count) ? 0 : -EPROTO;
+	if (!ow_comparison_within(&f->c, time_ns, count, step_ns))
+		return -EPROTO;
+	/* The middle of what it may be. */
+	for (uint32_t i = 0; i < count; i++)
+		time_ns[i] += step_ns / 2;
+	return 0;
 }
 
 /* The times of the sample. -EAGAIN: the bits are kept, and others are needed. */
@@ -416,9 +476,22 @@ static int say_more_bits(struct comparison *f)
 	if (known >= any.bits)
 		return say_clean(f);
 	f->window = any;
+	f->width = 8;
 	f->low = known;
 	f->bits = any.bits - known;
 	return say_names(f);
+}
+
+/* The sums of the buckets. -ERANGE: some delay is not within the window, so whole ones are needed; -EBADMSG. */
+static int restore_sums(const struct comparison *f, const struct ow_message_times *times,
+                        const struct ow_reconciled_part *mine, struct ow_reconciled_part *theirs)
+{
+	if (!theirs->buckets)
+		return 0;
+	ow_reconciled_restore(theirs, mine, 8 * f->width, f->window.least_ns);
+	if (ow_reconciled_check(theirs) == times->sums_check)
+		return 0;
+	return f->width < 8 ? -ERANGE : -EBADMSG;
 }
 
 /* The other point's part as it was received. If the plan is complete, there are only sums of times. */
@@ -507,7 +580,7 @@ static void count_reordered(struct comparison *f)
 	o->result.reordered = newest.reordered;
 }
 
-/* -EBADMSG: the packets are not the same. -EAGAIN, -EPROTO: as restore_times. */
+/* -EBADMSG: the packets are not the same. -EAGAIN, -ERANGE, -EPROTO: as restore_times, restore_sums. */
 static int compute(struct comparison *f, const struct ow_message_times *times, struct ow_estimate *estimate)
 {
 	const struct ow_fold_steps *s = &f->steps;
@@ -521,11 +594,13 @@ static int compute(struct comparison *f, const struct ow_message_times *times, s
 	if (r == 0)
 		r = restore_times(f, times, mine.sample_ns, theirs.sample_ns);
 	if (r == 0)
+		r = restore_sums(f, times, &mine, &theirs);
+	if (r == 0)
 		r = ow_reconciled_compare(&f->plan, &mine, &theirs, s->lefts + s->ambiguous, estimate,
 		                          &f->c.outcome.delay);
 	if (r == 0) {
 		keep_samples(&f->c, &mine, &theirs);
-		ow_forecast_learn(f->c.forecast, f->c.outcome.delay.ns, f->c.outcome.delay.count, f->low > 0);
+		ow_forecast_learn(f->c.forecast, f->c.outcome.delay.ns, f->c.outcome.delay.count, f->low > f->least);
 	}
 	if (r == 0 && !f->plan.buckets)
 		find_order(f, times, theirs.sample_ns);
@@ -542,6 +617,10 @@ static int compare_complete(struct comparison *f, const struct ow_message_times 
 	int r = compute(f, times, &estimate);
 	if (r == -EAGAIN)
 		return say_more_bits(f);
+	if (r == -ERANGE) {
+		f->width = 8;
+		return say_names(f);
+	}
 	if (r == -EBADMSG)
 		return say_clean(f);
 	if (r == 0)
@@ -622,7 +701,7 @@ static int take_times(struct ow_comparison *c, const struct ow_message_times *ti
 	/* The other point does not have packets that its fold contained, or kept other packets than this point. */
 	if (times->unknown || times->kept != s->lefts)
 		return say_clean(f);
-	if (s->lefts && times->low != f->low)
+	if (s->lefts && (times->low != f->low || (f->plan.buckets && times->width != f->width)))
 		return 0; /* the answer to an earlier request */
 	uint64_t samples = s->lefts < f->plan.sample ? s->lefts : f->plan.sample;
 	if (times->times != s->wanteds || times->buckets != f->plan.buckets || times->samples != samples ||
@@ -632,7 +711,7 @@ static int take_times(struct ow_comparison *c, const struct ow_message_times *ti
 		                    times->times, times->buckets, times->samples, s->wanteds, f->plan.buckets,
 		                    (unsigned long long)samples);
 	int r = -EPROTO;
-	if (ow_comparison_within(c, times->time_ns, times->times))
+	if (ow_comparison_within(c, times->time_ns, times->times, 1))
 		r = compare_complete(f, times);
 	return r == -EPROTO ? ow_error_set(err, EPROTO, "message TIMES: times outside of the interval") : r;
 }

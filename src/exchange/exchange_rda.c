@@ -289,7 +289,7 @@ static int take_times(struct ow_comparison *c, const struct ow_message_times *ti
 		return compare(rda, &(struct ow_message_times){0});
 	if (times->sums != OW_MESSAGE_NO_SUMS || times->times != rda->askeds)
 		return ow_error_set(err, EPROTO, "message TIMES: %u times instead of %zu", times->times, rda->askeds);
-	if (!ow_comparison_within(c, times->time_ns, times->times))
+	if (!ow_comparison_within(c, times->time_ns, times->times, 1))
 		return ow_error_set(err, EPROTO, "message TIMES: times outside of the interval");
 	return compare(rda, times);
 }

@@ -262,7 +262,7 @@ static int put_sample(struct ow_message_times *m, const struct ow_reconciled_par
 	ow_low_bits_pack(part->sample_ns, part->samples, m->low, m->bits, bytes);
 	m->sample = bytes;
 	m->samples = part->samples;
-	m->sample_check = ow_low_bits_check(part->sample_ns, part->samples);
+	m->sample_check = ow_low_bits_check(part->sample_ns, part->samples, m->low);
 	return 0;
 }
 
@@ -291,6 +291,7 @@ static int put_part(struct ow_message_times *m, const struct ow_reconciled_part 
 	for (uint32_t i = 0; i < part->buckets; i++)
 		bucket[i] = (struct ow_message_bucket){part->bucket[i].time, part->bucket[i].digest,
 		                                       (uint32_t)part->bucket[i].packets};
+	m->sums_check = ow_reconciled_check(part);
 	m->kept = part->packets;
 	m->digest = part->digest;
 	m->bucket = bucket;
@@ -311,6 +312,7 @@ static int say_times(struct ow_exchange *x, const struct ow_slot *slot, const st
 	m.times.kept = found->kepts;
 	m.times.low = names->low;
 	m.times.bits = names->bits;
+	m.times.width = names->width;
 	size_t unknown = lists->set.used > found->hits ? lists->set.used - found->hits : found->twice;
 	if (unknown) {
 		m.times.unknown = (uint32_t)unknown;

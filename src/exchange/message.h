@@ -195,6 +195,7 @@ struct ow_message_names {
 	bool wide;
 	uint32_t buckets;   /* 0 = all times (SUMS) */
 	uint8_t low, bits;  /* SUMS: the bits of a time of the sample (estimate/low_bits.h) */
+	uint8_t width;      /* SUMS with buckets: bytes of a sum, 1 .. 8, the lowest ones */
 	uint32_t sample;    /* packets */
 	double differences; /* CLEAN: about this many packets are at one point only and unknown */
 	/* Packets to omit whose times are wanted, and further packets to omit. Point into the frame. */
@@ -227,6 +228,8 @@ struct ow_message_times {
 	/* SUMS: bits of the times of the sample, in the order of ranks, the largest first; points into the frame. */
 	const uint8_t *sample;
 	uint8_t low, bits;       /* as in NAMES */
+	uint8_t width;           /* as in NAMES. If it is less than 8, the sums that were decoded are incomplete */
+	uint64_t sums_check;     /* of the whole sums, if there are buckets */
 	uint64_t sample_check;   /* of the whole times */
 	uint64_t order_check;    /* of the order of arrival, if these are all packets (estimate/arrivals.h) */
 	const uint8_t *synopsis; /* CLEAN: a bottomk sample; points into the frame */

@@ -67,6 +67,13 @@ static void code_bits(struct ow_coder *c, bool sample, uint8_t *low, uint8_t *bi
 		ow_coder_fail(c, "bits", "are too many");
 }
 
+/* The bytes of a sum. */
+static void code_width(struct ow_coder *c, enum ow_message_sums sums, uint32_t buckets, uint8_t *width)
+{
+	if (sums == OW_MESSAGE_SUMS && buckets)
+		ow_coder_u8(c, "width of sums", width, 1, 8);
+}
+
 void ow_code_names(struct ow_coder *c, struct ow_message_names *m)
 {
 	OW_CODER_ENUM(c, "sums", m->sums, 0, OW_MESSAGE_SUMS_KINDS);
@@ -78,6 +85,7 @@ void ow_code_names(struct ow_coder *c, struct ow_message_names *m)
 	                  m->sums == OW_MESSAGE_NO_SUMS ? 0
 	                  : m->buckets                  ? OW_MESSAGE_SAMPLE_MAX
 	                                                : OW_MESSAGE_TIMES_MAX);
+	code_width(c, m->sums, m->buckets, &m->width);
 	if (m->sums == OW_MESSAGE_CLEAN)
 		ow_coder_double(c, "differences", &m->differences);
 	if (!(m->differences >= 0 && m->differences <= (double)OW_MESSAGE_PACKETS_MAX))
@@ -150,13 +158,13 @@ static void code_buckets(struct ow_coder *c, struct ow_message_times *m)
 	struct ow_message_bucket *dest = NULL;
 	bool clean = m->sums == OW_MESSAGE_CLEAN;
 	if (c->does == OW_CODER_READS) {
-		m->bucket = dest = room(c, "buckets", m->buckets, clean ? 20 : 8, sizeof *dest);
+		m->bucket = dest = room(c, "buckets", m->buckets, clean ? 20 : m->width, sizeof *dest);
 		if (!dest)
 			return;
 	}
 	for (uint32_t i = 0; i < m->buckets && !c->failed; i++) {
 		struct ow_message_bucket bucket = m->bucket[i];
-		ow_coder_uint(c, "sum of a bucket", 8, &bucket.time, 0, UINT64_MAX);
+		ow_coder_uint(c, "sum of a bucket", clean ? 8 : m->width, &bucket.time, 0, UINT64_MAX);
 		if (clean) {
 			ow_coder_uint(c, "digest of a bucket", 8, &bucket.digest, 0, UINT64_MAX);
 			ow_coder_u32(c, "packets of a bucket", &bucket.packets, 0, UINT32_MAX);
@@ -164,6 +172,8 @@ static void code_buckets(struct ow_coder *c, struct ow_message_times *m)
 		if (dest)
 			dest[i] = bucket;
 	}
+	if (!clean && m->buckets)
+		ow_coder_uint(c, "check of the sums", 8, &m->sums_check, 0, UINT64_MAX);
 }
 
 static void code_sample(struct ow_coder *c, struct ow_message_times *m)
@@ -185,6 +195,7 @@ void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
 	ow_coder_varint32(c, "times", &m->times, 0, m->unknown ? 0 : OW_MESSAGE_NAMED_MAX);
 	ow_coder_varint32(c, "copies", &m->copies, 0, m->times);
 	ow_coder_varint32(c, "buckets", &m->buckets, 0, sums || clean ? OW_MESSAGE_BUCKETS_MAX : 0);
+	code_width(c, m->sums, m->buckets, &m->width);
 	ow_coder_varint32(c, "sample", &m->samples, 0, sums ? OW_MESSAGE_TIMES_MAX : 0);
 	ow_coder_varint32(c, "size of the synopsis", &m->synopsis_size, 0, clean ? OW_MESSAGE_SYNOPSIS_MAX : 0);
 	ow_coder_varint32(c, "size of shared flows", &m->shared_size, 0, (m->times + 7) / 8);

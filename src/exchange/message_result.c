@@ -262,7 +262,7 @@ static enum ow_reason last_reason(const struct ow_field *field, const struct ow_
 void ow_message_choose(struct ow_message_result *m, const struct ow_interval_result *before)
 {
 	struct ow_interval_result usual = {0};
-	enum ow_reason reason = OW_NO_REASON;
+	enum ow_reason reason = OW_REASON_PEER_COULD_NOT_TELL;
 	m->changes = before != NULL;
 	m->present = (m->differences ? bit_of(WIRE_DIFFERENCES) : 0) | (m->floor.samples ? bit_of(WIRE_FLOOR) : 0);
 	for (unsigned wire = 1; wire <= WIRE_MAX; wire++) {
@@ -278,7 +278,7 @@ void ow_message_choose(struct ow_message_result *m, const struct ow_interval_res
 
 static void set_defaults(struct ow_message_result *m)
 {
-	enum ow_reason reason = OW_NO_REASON;
+	enum ow_reason reason = OW_REASON_PEER_COULD_NOT_TELL;
 	for (unsigned wire = 1; wire <= WIRE_MAX; wire++) {
 		const struct ow_field *field = ow_field_wire(wire);
 		if (!field)

@@ -20,8 +20,8 @@
 /* The first interval is sized for one difference in this many packets, */
 #define GUESS 100
 /* each for at least this many, and this many standard deviations more than expected (differences are about Poisson). */
-#define LEAST  16
-#define MARGIN 3
+#define LEAST  4
+#define MARGIN 2
 /* Requests about one interval: three rounds, and again after each of some lost connections. */
 #define ANSWERS_MAX 32
 /* After an interval with fewer differences the expectation decreases by this share of the difference. */

@@ -82,7 +82,7 @@ int ow_fold_create(const struct ow_fold_params *params, uint64_t seed, struct ow
 	if (!fold)
 		return -ENOMEM;
 	if (params->estimator) {
-		int r = ow_ams_create(OW_AMS_COUNTERS, seed, &fold->ams);
+		int r = ow_ams_create(params->counters ? params->counters : OW_AMS_COUNTERS, seed, &fold->ams);
 		if (r < 0) {
 			destroy(&fold->synopsis);
 			return r;

@@ -45,10 +45,11 @@
 #define OW_FOLD_ORDERS    256 /* 0: cells in their order; others: permutations of them */
 
 struct ow_fold_params {
-	unsigned banks; /* 4; 3 saves a fifth of the bytes if the difference is usually above 1e4 */
-	uint32_t cells; /* of a bank; OW_FOLD_CELLS can be folded later; fewer: the table is already folded */
-	unsigned order; /* 0 unless this is a second fold */
-	bool estimator; /* contains ams counters */
+	unsigned banks;    /* 4; 3 saves a fifth of the bytes if the difference is usually above 1e4 */
+	uint32_t cells;    /* of a bank; OW_FOLD_CELLS can be folded later; fewer: the table is already folded */
+	unsigned order;    /* 0 unless this is a second fold */
+	bool estimator;    /* contains ams counters: */
+	uint32_t counters; /* so many; 0 = OW_AMS_COUNTERS */
 };
 
 /* Derived from the seed; the peeling needs it, too. */

@@ -39,15 +39,15 @@ static void test_window(void **state)
 		for (int i = 0; i < COUNT; i++)
 			back[i] = ow_low_bits_restore(part[i], bits, sent[i] + least);
 		assert_memory_equal(back, time, sizeof back);
-		assert_true(ow_low_bits_check(back, COUNT) == ow_low_bits_check(time, COUNT));
+		assert_true(ow_low_bits_check(back, COUNT, 0) == ow_low_bits_check(time, COUNT, 0));
 		back[7] += INT64_C(1) << bits;
-		assert_true(ow_low_bits_check(back, COUNT) != ow_low_bits_check(time, COUNT));
+		assert_true(ow_low_bits_check(back, COUNT, 0) != ow_low_bits_check(time, COUNT, 0));
 		/* Times that have changed places. */
 		memcpy(back, time, sizeof back);
 		back[0] = time[1];
 		back[1] = time[0];
 		if (time[0] != time[1])
-			assert_true(ow_low_bits_check(back, COUNT) != ow_low_bits_check(time, COUNT));
+			assert_true(ow_low_bits_check(back, COUNT, 0) != ow_low_bits_check(time, COUNT, 0));
 		free(bytes);
 	}
 }

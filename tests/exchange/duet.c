@@ -203,6 +203,8 @@ static size_t send_packet(struct duet *duet, struct ow_random *random, const str
 	if (lost)
 		return 0;
 	int64_t delay = t->delay_ns + (int64_t)(-log(1 - ow_random_unit(random)) * (double)t->jitter_ns);
+	if (t->slow > 0 && ow_random_unit(random) < t->slow)
+		delay += t->slow_ns;
 	arrivals[0] = (struct packet){p->id, p->time_ns + delay};
 	truth->arrived_late += arrivals[0].time_ns / t->length_ns != p->time_ns / t->length_ns;
 	count_delay(truth, delay);

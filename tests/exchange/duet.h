@@ -13,6 +13,8 @@ struct traffic {
 	unsigned intervals; /* with traffic */
 	int64_t length_ns;
 	int64_t delay_ns, jitter_ns; /* least; plus exponential with this mean */
+	double slow;                 /* share of packets that take slow_ns longer */
+	int64_t slow_ns;
 	double loss, duplicate;
 	double identical; /* share of packets that have the id of one that was sent shortly before */
 	uint64_t seed;

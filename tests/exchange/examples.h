@@ -10,7 +10,7 @@
 static const int64_t example_times[] = {5, -1, 1000000};
 static const int64_t example_places[] = {2};
 static const struct ow_message_copy example_copies[] = {{2, 0x123456789abc}};
-static const struct ow_message_bucket example_sums[] = {{.time = 300}, {.time = UINT64_MAX}};
+static const struct ow_message_bucket example_sums[] = {{.time = 300}, {.time = 0xffffff}};
 static const struct ow_message_bucket example_clean[] = {{300, 7, 2}};
 static const uint8_t example_sample[] = {0x64, 0x80, 0x0c}; /* 100 and 200 in 12 bits each */
 
@@ -135,6 +135,7 @@ static inline struct ow_message example(unsigned number)
 		m.names = (struct ow_message_names){
 			.sums = OW_MESSAGE_SUMS,
 			.bits = 12,
+			.width = 3,
 			.wide = true,
 			.buckets = 2,
 			.sample = 2,
@@ -156,7 +157,9 @@ static inline struct ow_message example(unsigned number)
 			.bucket = example_sums,
 			.sample = example_sample,
 			.bits = 12,
-			.sample_check = ow_low_bits_check((const int64_t[]){100, 200}, 2),
+			.width = 3,
+			.sums_check = (uint64_t)ow_low_bits_check((const int64_t[]){300, -1}, 2, 0),
+			.sample_check = ow_low_bits_check((const int64_t[]){100, 200}, 2, 0),
 			.times = 3,
 			.copies = 1,
 			.buckets = 2,
@@ -216,7 +219,7 @@ static inline struct ow_message example(unsigned number)
 			.sample = example_sample,
 			.samples = 2,
 			.bits = 12,
-			.sample_check = ow_low_bits_check((const int64_t[]){100, 200}, 2),
+			.sample_check = ow_low_bits_check((const int64_t[]){100, 200}, 2, 0),
 			.order_check = ow_arrivals_check((const struct ow_arrival[]){{100, 0, 0}, {200, 1, 1}}, 2),
 		};
 		break;

@@ -593,6 +593,29 @@ static void test_exact(void **state)
 	}
 }
 
+/* A few packets that are much slower than the samples show: sums of times come whole then, and the mean is exact. */
+static void test_outliers(void **state)
+{
+	(void)state;
+	struct duet d;
+	struct traffic t = {.packets = 20000,
+	                    .intervals = 10,
+	                    .length_ns = SECOND,
+	                    .delay_ns = 1000000,
+	                    .jitter_ns = 5000,
+	                    .slow = 0.0001,
+	                    .slow_ns = 200000000,
+	                    .seed = 5};
+	unsigned again = 0;
+	duet_run(&d, &t, &good_line, &fold);
+	check_truth(&d);
+	check_same(&d);
+	for (unsigned i = 1; i < t.intervals; i++)
+		again += d.got[0].final[i].cost.round_trips > 1;
+	assert_true(again > 0);
+	duet_done(&d);
+}
+
 /* Half of the 95 % interval of the p99, relative to it. */
 static double p99_error(const struct ow_interval_result *r)
 {
@@ -805,16 +828,16 @@ static void test_rda(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_losses),      cmocka_unit_test(test_over_boundaries),
-		cmocka_unit_test(test_duplicates),  cmocka_unit_test(test_identical),
-		cmocka_unit_test(test_extremes),    cmocka_unit_test(test_shifts),
-		cmocka_unit_test(test_calm),        cmocka_unit_test(test_ring_drops),
-		cmocka_unit_test(test_bad_lines),   cmocka_unit_test(test_reconnect),
-		cmocka_unit_test(test_long_line),   cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_large),       cmocka_unit_test(test_cost),
-		cmocka_unit_test(test_exact),       cmocka_unit_test(test_target),
-		cmocka_unit_test(test_rda),         cmocka_unit_test(test_lies),
-		cmocka_unit_test(test_link_filter),
+		cmocka_unit_test(test_losses),     cmocka_unit_test(test_over_boundaries),
+		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_identical),
+		cmocka_unit_test(test_extremes),   cmocka_unit_test(test_shifts),
+		cmocka_unit_test(test_calm),       cmocka_unit_test(test_ring_drops),
+		cmocka_unit_test(test_bad_lines),  cmocka_unit_test(test_reconnect),
+		cmocka_unit_test(test_long_line),  cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_large),      cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_exact),      cmocka_unit_test(test_target),
+		cmocka_unit_test(test_outliers),   cmocka_unit_test(test_rda),
+		cmocka_unit_test(test_lies),       cmocka_unit_test(test_link_filter),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,13 +143,14 @@ static void test_times(void **state)
 	assert_true(back.copy[1].index == 2 && back.copy[1].base == UINT64_MAX);
 	assert_true(back.bucket[0].time == 1 && back.bucket[0].digest == 2 && back.bucket[0].packets == 3);
 	done(&back);
-	/* Sums have no digests, but two checks of the sample. */
+	/* Sums have no digests, but a width, a check, and two checks of the sample. */
 	m.sums = OW_MESSAGE_SUMS;
 	m.bits = 1;
+	m.width = 8;
 	size_t before = c.at;
 	c = (struct ow_coder)WRITER;
 	ow_code_times(&c, &m);
-	assert_int_equal(c.at, before - 12 + 16);
+	assert_int_equal(c.at, before - 12 + 1 + 8 + 16);
 	/* Copies rise, each once, and are among the times. */
 	m.copy = twice;
 	c = (struct ow_coder)WRITER;

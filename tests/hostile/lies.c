@@ -454,6 +454,7 @@ static bool say_times(struct client *client, const struct ow_message_names *name
 	                                    .place = wild,
 	                                    .low = names->low,
 	                                    .bits = names->bits,
+	                                    .width = names->width,
 	                                    .sample = sample,
 	                                    .samples = names->sums == OW_MESSAGE_SUMS ? names->sample : 0};
 	return client_say(client, &m);
