@@ -32,6 +32,7 @@ struct entry {
 	size_t flows;
 	struct ow_sighting *only_b; /* times are since the start of the member's shifted interval */
 	size_t only_bs, only_b_room;
+	uint64_t changed;          /* as in struct ow_interval_results_input */
 	int64_t least_ns, most_ns; /* delays; most less than least: none is known */
 };
 
@@ -306,6 +307,7 @@ static int step(struct ow_group_results *g, const struct entry *e, const struct 
 		                                       .only_as = j.only_as,
 		                                       .only_bs = j.only_bs,
 		                                       .delay_ns = delay_ns,
+		                                       .changed = e->changed,
 		                                       .incomplete = e->known < g->options.members};
 		count(&j, &in.result);
 		if (e->most_ns >= e->least_ns && in.result.matched - in.result.ambiguous >= 2)
@@ -441,6 +443,20 @@ static void take_delays(struct entry *e, const struct ow_interval_results_input 
 		e->least_ns = -in->shift_ns;
 }
 
+/*
+ * A member that has more packets of unknown flows between the sender's networks than packets of the sender: something
+ * on this way may change packets, which then seem lost.
+ */
+static void take_strange(struct entry *e, const struct ow_interval_results_input *in)
+{
+	uint64_t strange = 0, matched = 0;
+	for (size_t i = 0; i < in->only_bs; i++)
+		strange += !in->only_b[i].flow;
+	for (size_t i = 0; i < in->packets; i++)
+		matched += in->is_matched[i];
+	e->changed += strange > matched ? strange : 0;
+}
+
 static int take_only_b(struct entry *e, const struct ow_interval_results_input *in)
 {
 	if (in->only_bs && OW_GROW(e->only_b, e->only_b_room, e->only_bs + in->only_bs) < 0)
@@ -448,8 +464,12 @@ static int take_only_b(struct entry *e, const struct ow_interval_results_input *
 	for (size_t i = 0; i < in->only_bs; i++) {
 		struct ow_sighting *b = &e->only_b[e->only_bs + i];
 		*b = in->only_b[i];
-		if (b->time_ns != OW_INTERVAL_RESULTS_NO_TIME)
-			b->time_ns -= in->shift_ns;
+		if (b->time_ns == OW_INTERVAL_RESULTS_NO_TIME)
+			continue;
+		b->time_ns -= in->shift_ns;
+		/* Where the shift grows, the interval is longer, but it ends before the next one. */
+		if (b->time_ns >= e->result.length_ns)
+			b->time_ns = e->result.length_ns - 1;
 	}
 	return 0;
 }
@@ -517,6 +537,7 @@ static const char *add_lane(struct entry *e, unsigned identity, const struct ow_
 	take_matches(e, in);
 	take_receiver(e, &in->result);
 	take_delays(e, in);
+	take_strange(e, in);
 	e->known++;
 	return NULL;
 }

@@ -193,7 +193,9 @@ void ow_interval_results_explain_changed(struct ow_interval_results *results,
 {
 	struct ow_interval_result *r = result;
 	char text[OW_RESULT_CAUSE];
-	uint64_t others = r->extra - r->duplicated + (r->matched + r->late ? 0 : open->strange);
+	/* Some of the strange ones were late. */
+	uint64_t changed = open->changed < open->strange ? open->changed : open->strange;
+	uint64_t others = r->extra - r->duplicated + (r->matched + r->late ? changed : open->strange);
 	if (!results->scope || open->unknown || in_flight_at_start(results, open))
 		return;
 	add_recent(&results->recent, r, others);

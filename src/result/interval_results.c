@@ -273,6 +273,7 @@ static int occupy(struct ow_interval_results_open *open, const struct ow_interva
 		.result = in->result,
 		.quiet = in->quiet,
 		.incomplete = in->incomplete,
+		.changed = in->changed,
 		.full = full,
 		.sample = sample,
 		.samples = full ? 0 : in->delays,

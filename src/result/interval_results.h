@@ -76,6 +76,8 @@ struct ow_interval_results_input {
 	 * undecided. The result has the cause.
 	 */
 	bool incomplete;
+	/* Received packets of the same networks, at receivers that got hardly anything else: possibly changed on the way. */
+	uint64_t changed;
 	/*
 	 * The interval is before or after the run: its packets are compared with those of the run, but it has no result
 	 * and is not in the total.

@@ -30,7 +30,8 @@ struct world {
 	unsigned members;
 	struct packet packet[PACKETS];
 	size_t packets;
-	int64_t shift_ns[OW_GROUP_MEMBERS_MAX];
+	int64_t shift_ns[2][OW_GROUP_MEMBERS_MAX]; /* before this interval, and from it on: */
+	int64_t shifted[OW_GROUP_MEMBERS_MAX];
 };
 
 struct results {
@@ -72,7 +73,19 @@ static void close_group(struct results *got)
 
 static int64_t interval_of(int64_t time_ns)
 {
-	return (time_ns + LENGTH) / LENGTH - 1;
+	return time_ns / LENGTH;
+}
+
+/* By which a member cuts the start of this interval later. */
+static int64_t shift_of(const struct world *w, unsigned member, int64_t interval)
+{
+	return w->shift_ns[interval >= w->shifted[member]][member];
+}
+
+static bool is_within(const struct world *w, unsigned member, int64_t interval, int64_t time_ns)
+{
+	return time_ns != NOWHERE && time_ns >= interval * LENGTH + shift_of(w, member, interval) &&
+	       time_ns < (interval + 1) * LENGTH + shift_of(w, member, interval + 1);
 }
 
 /* What the lane to a member makes of an interval. Copies of a name are matched in their order. */
@@ -84,7 +97,7 @@ static void tell(struct results *got, const struct world *w, unsigned member, in
 	static int64_t delay_ns[PACKETS];
 	struct ow_interval_results_input in = {
 		.packet = sent, .is_matched = matched, .only_b = only_b, .delay_ns = delay_ns};
-	int64_t start_ns = interval * LENGTH, shift_ns = w->shift_ns[member];
+	int64_t start_ns = interval * LENGTH, shift_ns = shift_of(w, member, interval);
 	memset(matched, 0, sizeof matched);
 	for (size_t i = 0; i < w->packets; i++) {
 		const struct packet *p = &w->packet[i];
@@ -95,7 +108,7 @@ static void tell(struct results *got, const struct world *w, unsigned member, in
 	}
 	for (size_t i = 0; i < w->packets; i++) {
 		const struct packet *p = &w->packet[i];
-		if (p->got_ns[member] == NOWHERE || interval_of(p->got_ns[member] - shift_ns) != interval)
+		if (!is_within(w, member, interval, p->got_ns[member]))
 			continue;
 		size_t at = 0;
 		while (at < in.packets && (name[at] != p->name || matched[at]))
@@ -113,8 +126,8 @@ static void tell(struct results *got, const struct world *w, unsigned member, in
 	                                        .length_ns = LENGTH,
 	                                        .total_sent = in.packets,
 	                                        .ambiguous = in.result.ambiguous,
-	                                        .clock_from = {true, 0},
-	                                        .clock_to = {true, 0}};
+	                                        .clock_from = {true, 1000},
+	                                        .clock_to = {true, 1000}};
 	ow_group_results_compared(got->group, member, identity, &in, name);
 }
 
@@ -164,7 +177,9 @@ static void make_world(struct world *w, struct ow_random *random)
 	int64_t delay_ns[OW_GROUP_MEMBERS_MAX];
 	for (unsigned k = 0; k < w->members; k++) {
 		delay_ns[k] = (int64_t)ow_random_below(random, LENGTH / 2);
-		w->shift_ns[k] = ow_random_below(random, 3) ? delay_ns[k] + LENGTH / 200 : 0;
+		for (unsigned later = 0; later < 2; later++)
+			w->shift_ns[later][k] = ow_random_below(random, 3) ? delay_ns[k] + LENGTH / 200 : 0;
+		w->shifted[k] = (int64_t)ow_random_below(random, INTERVALS);
 	}
 	for (size_t i = 0; i < PACKETS; i++) {
 		uint64_t flow = ow_random_below(random, 40);
@@ -192,7 +207,7 @@ static void never_a_false_loss(void **state)
 		make_world(&w, &random);
 		open_group(&got, w.members);
 		bool complete = run % 3 == 0;
-		uint64_t lost = 0, found = 0, pending = 0, copies = 0, extra = 0;
+		uint64_t lost = 0, found = 0, pending = 0, copies = 0, extra = 0, before = 0;
 		unsigned away = (unsigned)ow_random_below(&random, w.members);
 		int64_t from = 5 + (int64_t)ow_random_below(&random, 10),
 			until = from + 1 + (int64_t)ow_random_below(&random, 7);
@@ -222,15 +237,17 @@ static void never_a_false_loss(void **state)
 		}
 		for (size_t i = 0; i < w.packets; i++) {
 			unsigned gets = 0;
-			for (unsigned k = 0; k < w.members; k++)
+			for (unsigned k = 0; k < w.members; k++) {
 				gets += w.packet[i].got_ns[k] != NOWHERE;
+				before += w.packet[i].got_ns[k] < shift_of(&w, k, 0);
+			}
 			copies += gets > 1 ? gets - 1 : 0;
 		}
 		if (complete) {
 			/* What is sent at the beginning may have arrived before it, where intervals are shifted. */
 			assert_true(found <= lost && lost <= found + pending);
 			assert_int_equal(pending, got.final[0].pending);
-			assert_int_equal(extra, copies);
+			assert_true(extra <= copies && copies <= extra + before);
 		} else {
 			assert_true(found > 0 && pending > 0);
 		}

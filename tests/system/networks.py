@@ -95,13 +95,43 @@ for at, packet, dst in plan:
 """
 
 
+# A cable between two interfaces that takes its time: seconds, and as many more at most.
+DELAY = """
+import heapq, random, select, socket, sys, time
+least, jitter = float(sys.argv[1]), float(sys.argv[2])
+ends = []
+for name in sys.argv[3:5]:
+    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    s.bind((name, 3))
+    s.setblocking(False)
+    ends.append(s)
+print("ready", flush=True)
+rng, queue, number = random.Random(1), [], 0
+while True:
+    wait = max(0, queue[0][0] - time.monotonic()) if queue else None
+    for s in select.select(ends, [], [], wait)[0]:
+        try:
+            while True:
+                frame, where = s.recvfrom(65536)
+                if where[2] == socket.PACKET_OUTGOING:
+                    continue
+                number += 1
+                heapq.heappush(queue, (time.monotonic() + least + rng.random() * jitter, number, ends[s is ends[0]], frame))
+        except BlockingIOError:
+            pass
+    while queue and queue[0][0] <= time.monotonic():
+        _, _, to, frame = heapq.heappop(queue)
+        to.send(frame)
+"""
+
+
 class Network:
     """Namespaces by name, links between them."""
 
     def __init__(self, names, ipv6=False):
         if not shutil.which("nft"):
             raise router.Unavailable("nftables is not installed")
-        self.where, self.sources, self.ipv6 = {}, [], ipv6
+        self.where, self.sources, self.cables, self.ipv6 = {}, [], [], ipv6
         try:
             for name in names:
                 self.where[name] = router.holder()
@@ -131,6 +161,17 @@ class Network:
         self.ip(near, f"link add name {near_if} mtu {mtu} type veth peer name {far_if} mtu {mtu} netns {self.where[far].pid}",
                 f"addr add {net}.1/24 dev {near_if}", f"link set {near_if} up")
         self.ip(far, f"addr add {net}.2/24 dev {far_if}", f"link set {far_if} up")
+
+    def slow_link(self, near, near_if, far, far_if, net, by, least, jitter):
+        """The same by a namespace of this name, in which packets take so many seconds; their order may change."""
+        for name, interface, address, end in ((near, near_if, 1, "left"), (far, far_if, 2, "right")):
+            self.ip(name, f"link add name {interface} type veth peer name {end} netns {self.where[by].pid}", f"addr add {net}.{address}/24 dev {interface}", f"link set {interface} up")
+            # Frames pass as they are: neither merged nor with checksums to be filled in.
+            self.run(name, "ethtool", "-K", interface, "tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off")
+            self.ip(by, f"link set {end} up")
+        process = subprocess.Popen([*self.prefix(by), sys.executable, "-c", DELAY, str(least), str(jitter), "left", "right"], stdout=subprocess.PIPE, text=True)
+        self.cables.append(process)
+        assert process.stdout.readline() == "ready\n"
 
     def route(self, name, *routes):
         self.ip(name, *(f"route replace {r}" for r in routes))
@@ -167,13 +208,13 @@ class Network:
         self.sources = []
 
     def close(self):
-        for process in [*self.sources, *self.where.values()]:
+        for process in [*self.sources, *self.cables, *self.where.values()]:
             process.kill()
             process.wait()
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream:
                     stream.close()
-        self.sources, self.where = [], {}
+        self.sources, self.cables, self.where = [], [], {}
 
 
 class Fork(Network):
@@ -210,13 +251,17 @@ class Diamond(Network):
     s - lan0 [a] eth0 - [m] - eth0 [b] - t        london is on a, paris1 on b, paris2 on c
                          \\- eth0 [c] -/            m divides what goes to 10.2.0.0/16 by flow, or by packet"""
 
-    def __init__(self, per_packet):
-        super().__init__("sambct")
+    def __init__(self, per_packet, slow=None):
+        """slow: seconds, at least and as many more, that packets take by c."""
+        super().__init__("sambctx" if slow else "sambct")
         try:
             self.link("a", "lan0", "s", "eth0", "10.0.1")
             self.link("a", "eth0", "m", "to_a", "10.0.2")
             for n, way in ((3, "b"), (4, "c")):
-                self.link("m", "to_" + way, way, "eth0", f"10.0.{n}")
+                if slow and way == "c":
+                    self.slow_link("m", "to_c", "c", "eth0", "10.0.4", "x", *slow)
+                else:
+                    self.link("m", "to_" + way, way, "eth0", f"10.0.{n}")
                 self.link(way, "lan0", "t", "eth_" + way, f"10.0.{n + 2}")
                 self.route(way, f"default via 10.0.{n}.1", f"10.2.0.0/16 via 10.0.{n + 2}.2")
                 self.nft("m", f"table netdev way_{way} {{\n counter {way} {{}}\n chain e {{\n type filter hook egress device to_{way} priority 0;\n"
