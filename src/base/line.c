@@ -26,3 +26,24 @@ void ow_line_fit(const double *x, const double *y, unsigned n, double *ret_slope
 		rest[i] = fabs(rest[i] - middle);
 	*ret_spread = median(rest, n);
 }
+
+static void take_median_off(const double *y, double *rest, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		rest[i] = y[i];
+	double middle = median(rest, n);
+	for (unsigned i = 0; i < n; i++)
+		rest[i] = fabs(y[i] - middle);
+}
+
+double ow_step_fit(const double *y, unsigned n)
+{
+	double rest[OW_LINE_POINTS], least = INFINITY;
+	for (unsigned cut = 1; cut < n; cut++) {
+		take_median_off(y, rest, cut);
+		take_median_off(y + cut, rest + cut, n - cut);
+		double spread = median(rest, n);
+		least = spread < least ? spread : least;
+	}
+	return least;
+}

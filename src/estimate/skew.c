@@ -31,7 +31,7 @@ void ow_skew_init(struct ow_skew *drift)
 
 static void double_width(struct ow_skew *d)
 {
-	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
+	for (unsigned way = 0; way < OW_SKEW_KINDS; way++) {
 		for (unsigned i = 0; i < OW_SKEW_BINS; i++) {
 			unsigned from = 2 * i;
 			bool there = from < OW_SKEW_BINS;
@@ -46,19 +46,65 @@ static void double_width(struct ow_skew *d)
 	d->width_ns *= 2;
 }
 
-bool ow_skew_find(struct ow_skew *d, int64_t time_ns)
+static unsigned stretches_used(const struct ow_skew *d)
+{
+	unsigned used = 0;
+	for (unsigned way = 0; way < OW_SKEW_KINDS; way++) {
+		for (unsigned i = used; i < OW_SKEW_BINS; i++)
+			used = d->count[way][i] ? i + 1 : used;
+	}
+	return used;
+}
+
+static void move_back(struct ow_skew *d, unsigned stretches)
+{
+	size_t kept = OW_SKEW_BINS - stretches;
+	for (unsigned way = 0; way < OW_SKEW_KINDS; way++) {
+		memmove(d->least[way] + stretches, d->least[way], kept * sizeof *d->least[way]);
+		memmove(d->at_ns[way] + stretches, d->at_ns[way], kept * sizeof *d->at_ns[way]);
+		memmove(d->count[way] + stretches, d->count[way], kept * sizeof *d->count[way]);
+		memset(d->count[way], 0, stretches * sizeof *d->count[way]);
+	}
+	d->start_ns -= stretches * d->width_ns;
+}
+
+/* The first packets may be reported after others: they wait until it is known that none is like them. */
+static void start_earlier(struct ow_skew *d, int64_t time_ns)
+{
+	int64_t missing = (d->start_ns - time_ns + d->width_ns - 1) / d->width_ns;
+	while (missing + stretches_used(d) > OW_SKEW_BINS) {
+		double_width(d);
+		missing = (d->start_ns - time_ns + d->width_ns - 1) / d->width_ns;
+	}
+	move_back(d, (unsigned)missing);
+}
+
+void ow_skew_find(struct ow_skew *d, int64_t time_ns)
 {
 	if (!d->width_ns) {
 		d->start_ns = time_ns;
 		d->width_ns = FIRST_WIDTH_NS;
 	}
 	if (time_ns < d->start_ns)
-		return false; /* packets out of order at the start */
+		start_earlier(d, time_ns);
 	while ((time_ns - d->start_ns) / d->width_ns >= OW_SKEW_BINS)
 		double_width(d);
 	d->bin = (unsigned)((time_ns - d->start_ns) / d->width_ns);
 	d->bin_ns = d->start_ns + (int64_t)d->bin * d->width_ns;
-	return true;
+}
+
+void ow_skew_finish(struct ow_skew *d)
+{
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
+		uint64_t unlike = 0;
+		for (unsigned i = 0; i < OW_SKEW_BINS; i++)
+			unlike += d->count[way][i];
+		if (unlike)
+			continue;
+		memcpy(d->least[way], d->least[way + OW_SKEW_ALIKE], sizeof d->least[way]);
+		memcpy(d->at_ns[way], d->at_ns[way + OW_SKEW_ALIKE], sizeof d->at_ns[way]);
+		memcpy(d->count[way], d->count[way + OW_SKEW_ALIKE], sizeof d->count[way]);
+	}
 }
 
 /* Clock difference over time: from both directions if both have packets, else from one. */
@@ -127,6 +173,9 @@ bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb)
 	double rise = fabs(slope) * (x[n - 1] - x[0]);
 	bool plain = rise >= SWING_LEAST_NS && spread <= UNEXPLAINED * rise && fabs(slope) <= PPB_MOST;
 	double best = both ? roomiest(drift) : 0;
+	int64_t at_ns, gained_ns;
+	if (plain && ow_step_fit(y, n) < spread && ow_skew_step(drift, &at_ns, &gained_ns))
+		return false;
 	bool causal = both && room(drift, best) > -NOISE_NS;
 	bool proved = both && room(drift, best) >= 0 && room(drift, 0) < -NOISE_NS;
 	*ret_ppb = causal ? best : slope; /* no line fits a clock that was set */
@@ -228,6 +277,13 @@ static bool has_packets(const struct change *c)
 	return c->before.packets >= STEP_PACKETS && c->after.packets >= STEP_PACKETS;
 }
 
+/* Few stretches are enough on one side of a change that is far larger than what the many on the other side vary. */
+static bool shows_little(const struct change *c)
+{
+	bool many = c->before.stretches >= SHIFT_STRETCHES || c->after.stretches >= SHIFT_STRETCHES;
+	return many && has_stretches(c, 1);
+}
+
 /*
  * How much B's clock gained in the stretch `at`; 0 = not certain. By all stretches before and after it, of which there are
  * enough, or enough packets; or by those near it, which must vary less.
@@ -237,9 +293,12 @@ static double gained_at(const struct ow_skew *d, unsigned at, unsigned zone, boo
 	struct change ab = change_of(d, OW_A_TO_B, at, zone, near ? STEP_NEAR : OW_SKEW_BINS),
 		      ba = change_of(d, OW_B_TO_A, at, zone, near ? STEP_NEAR : OW_SKEW_BINS);
 	bool stretches = has_stretches(&ab, STEP_STRETCHES) && has_stretches(&ba, STEP_STRETCHES);
+	double gained = (ab.by - ba.by) / 2, path = (ab.by + ba.by) / 2;
+	if (shows_little(&ab) && shows_little(&ba) && fabs(gained) >= SHIFT_LEAST_NS &&
+	    SHIFT_CLEAR * fmax(ab.spread, ba.spread) < fabs(gained) && fabs(path) < STEP_ALIKE * fabs(gained))
+		return gained;
 	if (!stretches && (near || !has_packets(&ab) || !has_packets(&ba)))
 		return 0;
-	double gained = (ab.by - ba.by) / 2, path = (ab.by + ba.by) / 2;
 	/* One direction may vary as it likes, if the other hardly does and both change by nearly the same. */
 	bool sharp = stretches && SHIFT_CLEAR * fmin(ab.spread, ba.spread) < fabs(gained) &&
 	             fabs(path) < STEP_ALIKE * fabs(gained);
@@ -271,14 +330,15 @@ bool ow_skew_step(const struct ow_skew *d, int64_t *ret_at_ns, int64_t *ret_ns)
 	return most != 0;
 }
 
-/* How the delays of one way change in the stretch `at`, if the other way has no packets to compare with; 0 = not
- * certain. */
+/* How the delays of one way change in the stretch `at`, if the other way has too few packets to compare with, or they
+ * vary more than that; 0 = not certain. */
 static double shift_at(const struct ow_skew *d, unsigned way, unsigned at, unsigned zone)
 {
 	struct change near = change_of(d, way, at, zone, STEP_NEAR), other = change_of(d, !way, at, zone, OW_SKEW_BINS);
-	bool alone = other.before.stretches + other.after.stretches > 0 && !has_stretches(&other, 1);
 	bool clear = fabs(near.by) >= SHIFT_LEAST_NS && fabs(near.by) > SHIFT_CLEAR * near.spread;
-	return alone && clear && has_stretches(&near, SHIFT_STRETCHES) ? near.by : 0;
+	bool few = !has_stretches(&other, STEP_STRETCHES) && !has_packets(&other);
+	bool tells = !few && other.spread < fabs(near.by);
+	return !tells && clear && has_stretches(&near, SHIFT_STRETCHES) ? near.by : 0;
 }
 
 bool ow_skew_shift(const struct ow_skew *d, enum ow_direction *ret_way, int64_t *ret_at_ns, int64_t *ret_ns)

@@ -9,31 +9,40 @@
  * Stretches double in length as time goes on, so that there are always 32 to 64 of them.
  */
 #define OW_SKEW_BINS 64 /* at most OW_LINE_POINTS */
+/* Delays are kept by direction, and apart from these those of identical packets. */
+#define OW_SKEW_ALIKE OW_DIRECTIONS
+#define OW_SKEW_KINDS (2 * OW_DIRECTIONS)
 
 struct ow_skew {
 	int64_t start_ns, width_ns; /* width_ns 0: empty */
 	int64_t bin_ns;             /* start of stretch `bin`, that of the latest sample */
 	unsigned bin;
-	int64_t least[OW_DIRECTIONS][OW_SKEW_BINS], at_ns[OW_DIRECTIONS][OW_SKEW_BINS]; /* the delay, and its time */
-	uint32_t count[OW_DIRECTIONS][OW_SKEW_BINS];
+	int64_t least[OW_SKEW_KINDS][OW_SKEW_BINS], at_ns[OW_SKEW_KINDS][OW_SKEW_BINS]; /* the delay, and its time */
+	uint32_t count[OW_SKEW_KINDS][OW_SKEW_BINS];
 };
 
 void ow_skew_init(struct ow_skew *drift);
-/* Finds the stretch of a time, and makes it the latest one. False: the time is before the first. */
-bool ow_skew_find(struct ow_skew *drift, int64_t time_ns);
+/* Finds the stretch of a time, and makes it the latest one. */
+void ow_skew_find(struct ow_skew *drift, int64_t time_ns);
 
-/* Adds a delay sample. time_ns: its time at A. */
-static inline void ow_skew_add(struct ow_skew *drift, enum ow_direction direction, int64_t time_ns, int64_t delay_ns)
+/* Adds a delay sample. kind: the direction, and OW_SKEW_ALIKE more for an identical packet. time_ns: its time at A. */
+static inline void ow_skew_add(struct ow_skew *drift, unsigned kind, int64_t time_ns, int64_t delay_ns)
 {
 	bool same = (uint64_t)time_ns - (uint64_t)drift->bin_ns < (uint64_t)drift->width_ns;
-	if (__builtin_expect(!same, 0) && !ow_skew_find(drift, time_ns))
-		return;
+	if (__builtin_expect(!same, 0))
+		ow_skew_find(drift, time_ns);
 	unsigned i = drift->bin;
-	if (!drift->count[direction][i]++ || delay_ns < drift->least[direction][i]) {
-		drift->least[direction][i] = delay_ns;
-		drift->at_ns[direction][i] = time_ns;
+	if (!drift->count[kind][i]++ || delay_ns < drift->least[kind][i]) {
+		drift->least[kind][i] = delay_ns;
+		drift->at_ns[kind][i] = time_ns;
 	}
 }
+
+/*
+ * All samples were added. If a clock is set, identical packets are taken for earlier or later ones: they are used only in
+ * a direction that has no others.
+ */
+void ow_skew_finish(struct ow_skew *drift);
 
 /*
  * How many nanoseconds B's clock gains in a second (parts per billion), if there is certainly a drift: a straight line

@@ -40,11 +40,32 @@ static void outliers_do_not_matter(void **state)
 	}
 }
 
+/* Two levels fit a step and not a line; a quarter of the points lie anywhere. */
+static void tells_a_step_from_a_line(void **state)
+{
+	(void)state;
+	struct ow_random r;
+	ow_random_seed(&r, 6);
+	for (unsigned cut = 10; cut < OW_LINE_POINTS - 10; cut++) {
+		double x[OW_LINE_POINTS], step[OW_LINE_POINTS], line[OW_LINE_POINTS], slope, spread;
+		for (unsigned i = 0; i < OW_LINE_POINTS; i++) {
+			double noise = i % 4 == 1 ? 1e3 * ow_random_unit(&r) : ow_random_unit(&r);
+			x[i] = i;
+			step[i] = (i >= cut ? 100 : 0) + noise;
+			line[i] = 100.0 * i / OW_LINE_POINTS + noise;
+		}
+		assert_true(ow_step_fit(step, OW_LINE_POINTS) < 1);
+		ow_line_fit(x, line, OW_LINE_POINTS, &slope, &spread);
+		assert_true(ow_step_fit(line, OW_LINE_POINTS) > 2 * spread);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exact_on_a_line),
 		cmocka_unit_test(outliers_do_not_matter),
+		cmocka_unit_test(tells_a_step_from_a_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
