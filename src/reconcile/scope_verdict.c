@@ -46,7 +46,7 @@
 _Static_assert(OW_SCOPE_FLOWS_MAX == FLOW_SLOTS / 4 * 3 && OW_SCOPE_NETWORKS_MAX == NETWORK_SLOTS / 4 * 3,
                "the limits of the tables");
 
-/* Packets in a row that did not match, of a flow or a pair; times are those of sending. */
+/* Packets in a row that did not match, of a flow, or of all flows of a network that pass; times are those of sending. */
 struct run {
 	int64_t matched_ns;     /* the last one that matched; 0 = none */
 	int64_t from_ns, to_ns; /* the latest run that a match ended, and that loss does not explain: between these */
@@ -75,7 +75,7 @@ struct network {
 	struct ow_scope_entry entry; /* the key is that of scope_keys.h */
 	int32_t matched;             /* the newest tick + 1; 0 = never */
 	struct ow_flow_share share;
-	struct run run;   /* of a pair */
+	struct run run;
 	int32_t sent_ttl; /* tick in which flows were sent with another TTL, + 1 */
 	int32_t told_ttl; /* tick of the last event */
 	uint8_t network[6], version;
@@ -89,11 +89,12 @@ struct network {
 struct work {
 	uint32_t packets, matched, before, after, unmatched; /* before and after those that matched */
 	int64_t first_ns, last_ns;                           /* of the matched, or of the unmatched packets */
-	struct run run[2]; /* of the flow and its pair: packets in these are whole flows */
-	struct network *pair;
+	struct run run[3]; /* of the flow, its pair and its destination: packets in these are whole flows */
+	struct network *pair, *dest;
 	int64_t last_match_ns;
 	struct ow_flow_loss loss;
-	bool known; /* has an entry */
+	bool known;   /* has an entry */
+	bool counted; /* for q */
 	uint8_t fate;
 };
 
@@ -112,7 +113,9 @@ struct ow_scope_verdict {
 	size_t room, kind_room;
 	struct ow_loss_bins bins;
 	double sent, lost;             /* of own flows: q */
+	double whole;                  /* of lost: whole flows */
 	double unlikely;               /* packets in a row that are missing */
+	struct run run;                /* of all */
 	double absent, news;           /* flows of the lane */
 	double fast_absent, fast_news; /* the same, of the last seconds */
 	bool missing;
@@ -296,23 +299,22 @@ static void count_new_flow(struct ow_scope_verdict *v, struct network *pair, str
 }
 
 /* Whether a run of missing packets, before this time, may have gone another way: it lasted longer than the waiting time, or
- * loss does not explain it. One packet of a flow may just be lost, while others of the pair arrive. */
-static bool is_whole(const struct ow_scope_verdict *v, const struct run *run, int64_t first_ns, bool is_pair)
+ * loss does not explain it. One packet of a flow may just be lost, while others of its networks arrive. */
+static bool is_whole(const struct ow_scope_verdict *v, const struct run *run, int64_t first_ns, uint32_t least)
 {
 	int64_t length_ns = first_ns - run->matched_ns;
-	if (is_pair && !run->matched_ns)
-		return false;
 	if (run->missing >= WHOLE_MIN && length_ns >= WHOLE_NS && run->missing >= v->unlikely)
 		return true;
-	return run->missing >= (is_pair ? 1 : WHOLE_MIN) && length_ns > v->wait_ns;
+	return run->missing >= least && length_ns > v->wait_ns;
 }
 
 /* A packet matched. A late one may be of the middle of a run, which then was shorter. Runs that follow each other soon
- * are one: flows move to and fro. */
+ * are one: flows move to and fro. Before the first packet of a network nothing of it arrived. */
 static void end_missing(const struct ow_scope_verdict *v, struct run *run, int64_t first_ns, int64_t last_ns,
-                        bool is_pair)
+                        uint32_t least)
 {
-	if (run->missing && is_whole(v, run, first_ns, is_pair)) {
+	bool is_first = !run->matched_ns && least == 1;
+	if (is_first || (run->missing && is_whole(v, run, first_ns, least))) {
 		if (!run->to_ns || run->matched_ns - run->to_ns > v->wait_ns)
 			run->from_ns = run->matched_ns;
 		run->to_ns = first_ns;
@@ -362,7 +364,7 @@ static void note_match(struct ow_scope_verdict *v, struct flow *f, int32_t tick,
 	f->stopped = false;
 	mark_match(f, tick);
 	end_run(v, f, tick);
-	end_missing(v, &f->run, first_ns, last_ns, false);
+	end_missing(v, &f->run, first_ns, last_ns, WHOLE_MIN);
 	count_match(v, tick, flow, !f->counted);
 	f->counted = true;
 }
@@ -408,32 +410,6 @@ static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct
 	}
 }
 
-/* The runs of pairs: packet by packet, if any is missing. */
-static void note_pairs(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
-                       size_t flow_count, const struct ow_sighting *packets, const uint8_t *matched, size_t count)
-{
-	bool missing = false;
-	for (size_t k = 0; k < flow_count; k++) {
-		struct work *w = &v->work[k];
-		w->pair = flows[k].later ? NULL : ow_scope_table_find(&v->pairs, ow_scope_key(flows[k].pair));
-		missing |= w->pair && w->matched < w->packets;
-	}
-	for (size_t k = 0; k < flow_count && !missing; k++) {
-		const struct work *w = &v->work[k];
-		if (w->pair && w->matched)
-			end_missing(v, &w->pair->run, absolute(v, interval, w->first_ns),
-			            absolute(v, interval, w->last_match_ns), true);
-	}
-	for (size_t i = 0; i < count && missing; i++) {
-		struct network *pair = packets[i].flow ? v->work[packets[i].flow - 1].pair : NULL;
-		int64_t at_ns = absolute(v, interval, packets[i].time_ns);
-		if (pair && matched[i])
-			end_missing(v, &pair->run, at_ns, at_ns, true);
-		else if (pair)
-			pair->run.missing++;
-	}
-}
-
 /* Which flows count for the loss: those that pass B and have more than one packet. */
 static uint8_t kind_of(const struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow,
                        const struct work *w)
@@ -448,7 +424,7 @@ static uint8_t kind_of(const struct ow_scope_verdict *v, int64_t interval, const
 static void end_gap(const struct ow_scope_verdict *v, struct work *w, int64_t time_ns)
 {
 	const struct run gap = {.matched_ns = w->last_match_ns, .missing = w->after};
-	if (!is_whole(v, &gap, time_ns, false))
+	if (!is_whole(v, &gap, time_ns, WHOLE_MIN))
 		return;
 	if (!w->run[0].to_ns)
 		w->run[0].from_ns = w->last_match_ns;
@@ -481,6 +457,56 @@ static int sum_packets(const struct ow_scope_verdict *v, struct work *work, size
 		w->last_match_ns = packets[i].time_ns;
 	}
 	return 0;
+}
+
+/* Its networks matched. What they miss is that of flows that pass, so one packet may be a run. */
+static void end_runs(struct ow_scope_verdict *v, struct network *pair, struct network *dest, int64_t first_ns,
+                     int64_t last_ns)
+{
+	if (pair)
+		end_missing(v, &pair->run, first_ns, last_ns, 1);
+	if (dest)
+		end_missing(v, &dest->run, first_ns, last_ns, 1);
+	end_missing(v, &v->run, first_ns, last_ns, 1);
+}
+
+static void add_missing(struct ow_scope_verdict *v, const struct work *w)
+{
+	if (w->pair)
+		w->pair->run.missing++;
+	if (w->dest)
+		w->dest->run.missing++;
+	v->run.missing++;
+}
+
+/* The runs of networks: packet by packet, if any is missing. */
+static void note_networks(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
+                          size_t flow_count, const struct ow_sighting *packets, const uint8_t *matched, size_t count)
+{
+	bool missing = false;
+	for (size_t k = 0; k < flow_count; k++) {
+		struct work *w = &v->work[k];
+		w->pair = ow_scope_table_find(&v->pairs, ow_scope_key(flows[k].pair));
+		w->dest = ow_scope_table_find(&v->dests, ow_scope_key(flows[k].dest));
+		missing |= w->matched < w->packets && v->kind[k] & KIND_OWN;
+	}
+	for (size_t k = 0; k < flow_count && !missing; k++) {
+		const struct work *w = &v->work[k];
+		if (w->matched)
+			end_runs(v, w->pair, w->dest, absolute(v, interval, w->first_ns),
+			         absolute(v, interval, w->last_match_ns));
+	}
+	for (size_t i = 0; i < count && missing; i++) {
+		uint32_t flow = packets[i].flow;
+		if (!flow)
+			continue;
+		const struct work *w = &v->work[flow - 1];
+		int64_t at_ns = absolute(v, interval, packets[i].time_ns);
+		if (matched[i])
+			end_runs(v, w->pair, w->dest, at_ns, at_ns);
+		else if (v->kind[flow - 1] & KIND_OWN && !flows[flow - 1].later)
+			add_missing(v, w);
+	}
 }
 
 /* What own flows sent and lost in each bin, as far as it is known. */
@@ -529,7 +555,7 @@ int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const st
 	if (interval <= v->last)
 		return -EINVAL;
 	int r = prepare(v, flow_count);
-	v->unlikely = log(UNLIKELY) / log(usual_loss(v));
+	v->unlikely = log(UNLIKELY) / log(ow_usual_loss(v->lost - v->whole, v->sent - v->whole));
 	if (r == 0)
 		r = sum_packets(v, v->work, flow_count, packets, matched, count);
 	if (r < 0)
@@ -539,9 +565,9 @@ int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const st
 		if (v->work[k].packets)
 			note_flow(v, interval, &flows[k], &v->work[k]);
 	}
-	note_pairs(v, interval, flows, flow_count, packets, matched, count);
 	for (size_t k = 0; k < flow_count; k++)
 		v->kind[k] = kind_of(v, interval, &flows[k], &v->work[k]);
+	note_networks(v, interval, flows, flow_count, packets, matched, count);
 	count_bins(v, interval, packets, matched, count);
 	note_likelihoods(v, interval, flows, flow_count, packets, count);
 	return 0;
@@ -560,9 +586,8 @@ void ow_scope_verdict_late(struct ow_scope_verdict *v, int64_t interval, const s
 		note_match(v, f, tick, flow, at_ns, at_ns);
 	else
 		count_match(v, tick, flow, true);
-	struct network *pair = ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair));
-	if (pair)
-		end_missing(v, &pair->run, at_ns, at_ns, true);
+	end_runs(v, ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair)),
+	         ow_scope_table_find(&v->dests, ow_scope_key(flow->dest)), at_ns, at_ns);
 }
 
 void ow_scope_verdict_ttl(struct ow_scope_verdict *v, int64_t interval, const uint64_t *pair_keys, const int8_t *change,
@@ -635,7 +660,8 @@ static void find_own(const struct judging *j)
 			continue;
 		}
 		w->fate = OW_SCOPE_LOST;
-		if (f->packets >= 2) {
+		w->counted = f->packets >= 2;
+		if (w->counted) {
 			v->sent += flow->packets;
 			v->lost += w->unmatched;
 		}
@@ -698,16 +724,18 @@ static void note_stop(const struct judging *j, const struct ow_scope_flow *flow,
 	tell(v, OW_SCOPE_STOPPED, w->first_ns, flow->network, flow->version, &(struct ow_scope_event){.flows = 1});
 }
 
-/* Which lost packets of the flow are of a run in which nothing of the flow, or of its pair, arrived: after last_ns, or in
- * a run that has ended. */
+/* Which lost packets of the flow are of a run in which nothing of the flow, or of its networks, arrived: after last_ns, or
+ * in a run that has ended. */
 static void find_whole(const struct judging *j, const struct ow_scope_flow *flow, const struct flow *f, struct work *w)
 {
 	const struct network *pair = ow_scope_table_find(&j->v->pairs, ow_scope_key(flow->pair));
+	const struct network *dest = ow_scope_table_find(&j->v->dests, ow_scope_key(flow->dest));
 	w->last_ns = INT64_MIN;
-	if (!f || !f->matched || !pair)
+	if (!f || !f->matched || !pair || !dest)
 		return;
 	w->run[0] = f->run;
 	w->run[1] = pair->run;
+	w->run[2] = dest->run;
 	w->last_ns = pair->run.matched_ns;
 	if (f->run.missing >= WHOLE_MIN && f->run.matched_ns < w->last_ns)
 		w->last_ns = f->run.matched_ns;
@@ -716,6 +744,12 @@ static void find_whole(const struct judging *j, const struct ow_scope_flow *flow
 static bool is_in(const struct run *run, int64_t at_ns)
 {
 	return at_ns > run->from_ns && at_ns < run->to_ns;
+}
+
+static bool is_of_whole(const struct ow_scope_verdict *v, const struct work *w, int64_t at_ns)
+{
+	return at_ns > w->last_ns || is_in(&w->run[0], at_ns) || is_in(&w->run[1], at_ns) || is_in(&w->run[2], at_ns) ||
+	       is_in(&v->run, at_ns);
 }
 
 static void judge_flows(const struct judging *j)
@@ -742,10 +776,11 @@ static void judge_packets(const struct judging *j, uint8_t *fate, struct ow_scop
 		const struct work *w = &j->v->work[packet->flow];
 		bool lost = w->fate == OW_SCOPE_LOST;
 		int64_t at_ns = absolute(j->v, j->interval, packet->time_ns);
-		bool whole = lost && (at_ns > w->last_ns || is_in(&w->run[0], at_ns) || is_in(&w->run[1], at_ns));
+		bool whole = lost && is_of_whole(j->v, w, at_ns);
 		fate[i] = whole ? OW_SCOPE_LOST_WHOLE : w->fate;
 		sums->lost += lost;
 		sums->whole += whole;
+		j->v->whole += whole && w->counted;
 		sums->unshared += !lost;
 		if (w->fate != OW_SCOPE_ABSENT)
 			continue;
@@ -835,6 +870,7 @@ static void age(struct ow_scope_verdict *v)
 	double slow = pow(.98, v->seconds), slower = pow(.99, v->seconds), fast = pow(.8, v->seconds);
 	v->sent *= slow;
 	v->lost *= slow;
+	v->whole *= slow;
 	v->absent *= slower;
 	v->news *= slower;
 	v->fast_absent *= fast;

@@ -124,7 +124,7 @@ class Random(networks.Network):
         drop = f"meta l4proto udp numgen random mod {p.loss} 0 jump dropped" if p.loss else ""
         self.nft("m", LOSS.format(drop=drop, mtu=p.mtu))
         if p.nat:
-            self.nft("m", "table ip nat {\n chain p {\n type nat hook postrouting priority 100;\n ip daddr 10.2.0.0/23 udp dport 1-65535 masquerade\n }\n}\n")
+            self.nft("m", "table ip nat {\n chain p {\n type nat hook postrouting priority 100;\n ip daddr 10.2.0.0/23 udp dport 1-65535 snat to 10.0.2.2\n }\n}\n")
 
     def dropped(self):
         """What m dropped between the points, by sender."""

@@ -210,6 +210,27 @@ class SeveralWays(Case):
         self.assertRegex(pair.log["london"], r" since \S+ \d+ flows of 10\.2\.\S+ pass paris again")
 
 
+class Flaps(Case):
+    def test_flap(self):
+        """All of it takes another way for 300 ms, again and again, with few packets between any two networks: nothing is lost that may
+        not have gone another way."""
+        def between(_):
+            for _ in range(3):
+                time.sleep(1.4)
+                n.route("m", "10.2.0.0/16 via 10.0.4.2")
+                time.sleep(0.3)
+                n.route("m", "10.2.0.0/16 via 10.0.3.2")
+
+        n = self.network()
+        pair = self.run_pair(n, {"s": [stream("10.2", count=700, rate=100, flows=20)]}, between)
+        lane = pair.lane("london")
+        self.assert_measured(lane)
+        lost, whole, matched = self.total(lane, "lost", "lost_whole_flows", "matched")
+        self.assertEqual(lost, whole, brief(lane))
+        self.assertEqual(matched + lost, 700, brief(lane))
+        self.assertGreater(lost, 0)
+
+
 class Fragments(Case):
     """The link to b has a smaller MTU. A packet has the fate of its first fragment; those that a router makes behind it are unshared."""
 
