@@ -60,6 +60,9 @@ struct ow_path_join {
 	struct waiting *queue; /* packets in the order in which they became known */
 	size_t queue_first, queued, queue_room;
 	int64_t now_ns[OW_PATH_PAIRS], first_ns, judged_ns;
+	/* The same as around and corrections, of identical packets: another copy of them may be meant. */
+	uint64_t doubtful[OW_DIRECTIONS][OW_PATH_POINTS];
+	struct ow_path_correction doubtful_pair[OW_PATH_PAIRS][OW_DIRECTIONS];
 	uint64_t ended, apart; /* bit k: pair k has ended, has no packets in common */
 	struct loss *loss;
 	size_t losses, loss_room;
@@ -353,16 +356,24 @@ static bool covers(const struct ow_path_join *j, const struct packet *p, int poi
 	return covers;
 }
 
+/* Which copy it is, is not certain. */
+static bool is_doubtful(const struct packet *p)
+{
+	return p->ambiguous || p->torn;
+}
+
 /* Counts points that it passed unseen. */
 static int judge_around(struct ow_path_join *j, const struct packet *p)
 {
+	uint64_t(*around)[OW_PATH_POINTS] = is_doubtful(p) ? j->doubtful : j->result.around;
 	int r = 0;
 	for (int q = 0; q < (int)j->options.points && r == 0; q++) {
 		if (seen_at(p, q)) {
-			j->result.seen[p->direction][q] += p->packets;
+			j->result.seen[p->direction][q] += is_doubtful(p) ? 0 : p->packets;
 		} else if (seen_beyond(j, p, q, 1) && seen_beyond(j, p, q, -1) && covers(j, p, q)) {
-			j->result.around[p->direction][q] += p->packets;
-			r = note_partial(j, flow_of(j, p), (unsigned)q);
+			around[p->direction][q] += p->packets;
+			if (!is_doubtful(p))
+				r = note_partial(j, flow_of(j, p), (unsigned)q);
 		}
 	}
 	return r;
@@ -376,7 +387,8 @@ static int judge_pair(struct ow_path_join *j, const struct packet *p, unsigned k
 	bool forth = way.step > 0;
 	int sender = (int)(forth ? pair->from : pair->to), receiver = (int)(forth ? pair->to : pair->from);
 	enum ow_side side = forth ? OW_SIDE_A : OW_SIDE_B;
-	struct ow_path_correction *correction = &j->result.correction[k][p->direction];
+	struct ow_path_correction *correction =
+		&(is_doubtful(p) ? j->doubtful_pair : j->result.correction)[k][p->direction];
 	if (p->told[k] == SINGLE(OW_FATE_EXTRA, !side) || p->told[k] == SINGLE(OW_FATE_DUPLICATED, !side))
 		correction->around_from += seen_beyond(j, p, sender, -way.step) ? p->packets : 0;
 	if (p->told[k] != SINGLE(OW_FATE_LOST, side))
@@ -570,29 +582,54 @@ int ow_path_join_end(struct ow_path_join *j, unsigned pair, bool common)
 
 /* -- the end ------------------------------------------------------------------------------------------------------ */
 
-/* Whether the point shows all packets of the flow that pass it, as far as is known. */
-static bool shows_all(const struct ow_path_join *j, unsigned direction, uint64_t flow, unsigned point)
+/* Whether the point shows all packets that pass it, but for a few that its capture drops. */
+static bool shows_traffic(const struct ow_path_join *j, unsigned direction, unsigned point)
 {
 	uint64_t around = j->result.around[direction][point], seen = j->result.seen[direction][point];
-	if ((double)around <= COMPLETE_SHARE * (double)(around + seen))
-		return true;
-	return !j->crowded && !is_partial(j, flow, point);
+	return (double)around <= COMPLETE_SHARE * (double)(around + seen);
+}
+
+/* The same of a flow, as far as is known. */
+static bool shows_flow(const struct ow_path_join *j, unsigned direction, uint64_t flow, unsigned point)
+{
+	return shows_traffic(j, direction, point) || (!j->crowded && !is_partial(j, flow, point));
+}
+
+/* Identical packets pass a point unseen if others do. */
+static void count_doubtful(struct ow_path_join *j)
+{
+	bool partial[OW_DIRECTIONS][OW_PATH_POINTS];
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		for (unsigned q = 0; q < j->options.points; q++) {
+			partial[d][q] = !shows_traffic(j, d, q);
+			j->result.around[d][q] += partial[d][q] ? j->doubtful[d][q] : 0;
+		}
+		for (unsigned k = 1; k < j->options.pairs; k++) {
+			const struct ow_path_pair *pair = &j->options.pair[k];
+			unsigned sender = d == OW_A_TO_B ? pair->from : pair->to,
+				 receiver = d == OW_A_TO_B ? pair->to : pair->from;
+			const struct ow_path_correction *more = &j->doubtful_pair[k][d];
+			j->result.correction[k][d].around_to += partial[d][receiver] ? more->around_to : 0;
+			j->result.correction[k][d].around_from += partial[d][sender] ? more->around_from : 0;
+		}
+	}
 }
 
 int ow_path_join_finish(struct ow_path_join *j, struct ow_path_join_result *ret_result)
 {
 	j->ended = UINT64_MAX;
 	int r = judge_complete(j);
+	count_doubtful(j);
 	for (size_t i = 0; i < j->losses && r == 0; i++) {
 		const struct loss *loss = &j->loss[i];
 		struct way way = way_of(j, loss->direction);
 		int to = loss->to;
 		if (loss->pair) {
-			if (to != way.stop && !shows_all(j, loss->direction, loss->flow, (unsigned)to))
+			if (to != way.stop && !shows_flow(j, loss->direction, loss->flow, (unsigned)to))
 				j->result.correction[loss->pair][loss->direction].undecided += loss->packets;
 			continue;
 		}
-		while (to != way.stop && !shows_all(j, loss->direction, loss->flow, (unsigned)to))
+		while (to != way.stop && !shows_flow(j, loss->direction, loss->flow, (unsigned)to))
 			to += way.step;
 		j->result.lost_at[loss->direction][loss->from][to] += loss->packets;
 	}

@@ -406,6 +406,15 @@ static int warn_around(struct ow_path *path)
 	return r;
 }
 
+static int warn_clocks(struct ow_path *path)
+{
+	if (path->options.match.clock != OW_CLOCK_ESTIMATED || path->report.clocks_joined)
+		return 0;
+	return warn(path,
+	            "the clocks drift, or some points have no packets in common: each pair of points was estimated by "
+	            "itself, and the delays of hops need not add up to those from end to end");
+}
+
 static int warn_unknown(struct ow_path *path)
 {
 	unsigned long long lost = path->report.lost_unknown[OW_A_TO_B] + path->report.lost_unknown[OW_B_TO_A];
@@ -467,6 +476,8 @@ static int fill_report(struct ow_path *path)
 	int r = warn_around(path);
 	if (r == 0)
 		r = warn_unknown(path);
+	if (r == 0)
+		r = warn_clocks(path);
 	if (r == 0)
 		r = warn_pairs(path);
 	fill_ends(path);

@@ -8,10 +8,11 @@ US = 1000
 
 class Point:
     """hops: routers before it; link: it shows only packets of this link, where there are several in parallel; sees: which
-    packets it shows; offset_ns: of its clock."""
+    packets it shows; offset_ns, drift: of its clock."""
 
-    def __init__(self, name, hops=0, link=None, sees=lambda packet: True, offset_ns=0):
-        self.name, self.hops, self.link, self.sees, self.offset_ns = name, hops, link, sees, offset_ns
+    def __init__(self, name, hops=0, link=None, sees=lambda packet: True, offset_ns=0, drift=0):
+        self.name, self.hops, self.link, self.sees = name, hops, link, sees
+        self.offset_ns, self.drift = offset_ns, drift
         self.frames = []
 
 
@@ -71,7 +72,8 @@ def run(points, count=4000, flows=40, seed=1, gap_ns=500 * US, loss=None, delay=
                 index = points.index(point)
                 ttl = 64 - abs(point.hops - (points[-1].hops if back else points[0].hops))
                 behind = nat_from is not None and index >= nat_from
-                point.frames.append((time + point.offset_ns, frame(packet, ttl, behind)))
+                shown = time + point.offset_ns + int((time - start_ns) * point.drift)
+                point.frames.append((shown, frame(packet, ttl, behind)))
         packets.append(packet)
     return packets
 
