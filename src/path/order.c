@@ -211,6 +211,8 @@ static void sort(const struct finder *f, bool trusted, struct ow_order_found *fo
 static enum ow_path_order evidence(const struct finder *f, const struct ow_order_found *found, bool trusted)
 {
 	enum ow_path_order by = OW_ORDER_HOPS;
+	if (!connected(f))
+		return OW_ORDER_UNKNOWN;
 	for (unsigned i = 0; i + 1 < f->points; i++) {
 		const struct distance *d = &f->distance[found->place[i]][found->place[i + 1]];
 		if (!d->common)

@@ -376,6 +376,8 @@ static void fill_segment(struct ow_path *path, unsigned k)
 static void fill_captures(struct ow_path *path)
 {
 	struct ow_path_report *report = &path->report;
+	for (unsigned i = 0; i < report->points; i++)
+		report->capture[i].path = report->point[i].path;
 	for (unsigned k = 0; k < path->pairs; k++) {
 		const struct ow_match_report *pair = path->pair[k].match ? ow_match_report(path->pair[k].match) : NULL;
 		const unsigned point[OW_SIDES] = {path->place[k].from, path->place[k].to};

@@ -66,9 +66,9 @@ struct ow_path_segment {
 
 struct ow_path_report {
 	unsigned points;
-	struct ow_path_point point[OW_PATH_POINTS]; /* in the order of the path */
-	unsigned argument[OW_PATH_POINTS];          /* the place of each among the arguments */
-	struct ow_capture_info capture[OW_PATH_POINTS];
+	struct ow_path_point point[OW_PATH_POINTS];     /* in the order of the path */
+	unsigned argument[OW_PATH_POINTS];              /* the place of each among the arguments */
+	struct ow_capture_info capture[OW_PATH_POINTS]; /* linktype NULL: only the path is known, see segment.reason */
 	uint32_t files[OW_PATH_POINTS];
 	int64_t offset_ns[OW_PATH_POINTS]; /* added to the times of a point, for the clock of the first one */
 	int64_t error_ns[OW_PATH_POINTS];  /* largest error of it, if it is estimated; -1: not known */

@@ -14,11 +14,11 @@ static void put_capture(struct ow_json *json, const struct ow_capture_info *info
 	ow_json_string(json, "path", info->path);
 	if (files)
 		ow_json_count(json, "files", files);
-	ow_json_count(json, "packets", info->packets);
+	ow_json_count_if(json, "packets", info->linktype, info->packets);
 	ow_json_integer_if(json, "first_ns", info->packets, info->first_ns);
 	ow_json_integer_if(json, "last_ns", info->packets, info->last_ns);
 	ow_json_string(json, "linktype", info->linktype);
-	ow_json_integer(json, "resolution_ns", info->resolution_ns);
+	ow_json_integer_if(json, "resolution_ns", info->linktype, info->resolution_ns);
 }
 
 static void put_inputs(struct ow_json *json, const struct ow_match_report *report, const char *const *name)

@@ -154,12 +154,12 @@ static void put_points(FILE *out, const struct ow_path_report *path)
 		longest = width > longest ? width : longest;
 	}
 	for (unsigned i = 0; i < path->points; i++) {
-		ow_format_clean(path->capture[i].path ? path->capture[i].path : path->point[i].path, false, file,
-		                sizeof file);
+		const struct ow_capture_info *info = &path->capture[i];
+		ow_format_clean(info->path, false, file, sizeof file);
 		clean(path, i, text);
 		fprintf(out, "%2u  %s%*s  %12s %s  %s", i + 1, text, (int)(longest - ow_format_columns(text)), "",
-		        ow_format_count(path->capture[i].packets, count),
-		        ow_plural(path->capture[i].packets, "packet ", "packets"), file);
+		        info->linktype ? ow_format_count(info->packets, count) : "-",
+		        ow_plural(info->packets, "packet ", "packets"), file);
 		if (path->files[i])
 			fprintf(out, "  %" PRIu32 " %s", path->files[i], ow_plural(path->files[i], "file", "files"));
 		fputc('\n', out);
