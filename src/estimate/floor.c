@@ -32,3 +32,8 @@ int64_t ow_floor_find(const struct ow_floor *f, int64_t median_ns)
 	}
 	return f->least_ns[0];
 }
+
+int64_t ow_floor_below(const struct ow_floor *f, int64_t least_ns)
+{
+	return least_ns - (f->least_ns[f->kept - 1] - least_ns);
+}

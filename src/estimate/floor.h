@@ -29,3 +29,9 @@ static inline void ow_floor_add(struct ow_floor *floor, int64_t delay_ns)
 
 /* The least delay without outliers. median_ns: of all delays. There must be at least one sample. */
 int64_t ow_floor_find(const struct ow_floor *floor, int64_t median_ns);
+
+/*
+ * A delay that hardly any further packet is below, from the least one without outliers. Delays are as dense below the
+ * least as above it: where the kept ones are spread, others are faster still.
+ */
+int64_t ow_floor_below(const struct ow_floor *floor, int64_t least_ns);

@@ -100,6 +100,31 @@ unsigned ow_gaps_after(const struct ow_gap *gap, unsigned count, int64_t time_ns
 	return low;
 }
 
+void ow_gap_init(struct ow_gap *gap, struct ow_silence silence, enum ow_hole_verdict verdict)
+{
+	*gap = (struct ow_gap){.silence = silence, .verdict = verdict};
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		gap->before_ns[d] = INT64_MIN;
+		gap->after_ns[d] = INT64_MAX;
+	}
+}
+
+void ow_gaps_note(struct ow_gap *gap, unsigned count, enum ow_direction direction, int64_t here_ns, int64_t there_ns)
+{
+	unsigned next = ow_gaps_after(gap, count, here_ns);
+	if (next < count && there_ns > gap[next].before_ns[direction])
+		gap[next].before_ns[direction] = there_ns;
+	if (next && there_ns < gap[next - 1].after_ns[direction])
+		gap[next - 1].after_ns[direction] = there_ns;
+}
+
+bool ow_gap_between(const struct ow_gap *gap, enum ow_direction direction, int64_t there_ns, int64_t latest_ns)
+{
+	int64_t before = gap->before_ns[direction], after = gap->after_ns[direction];
+	bool over = after != INT64_MAX || latest_ns <= gap->silence.to_ns;
+	return before != INT64_MIN && there_ns > before && there_ns < after && over;
+}
+
 void ow_missed_note(struct ow_missed *m, int64_t time_ns, uint32_t packets)
 {
 	if (!m->packets || time_ns < m->first_ns)

@@ -56,6 +56,12 @@ enum ow_hole_verdict {
 /* A silence that may be a hole, in the common time base. */
 struct ow_gap {
 	struct ow_silence silence;
+	/*
+	 * By direction, when the other capture showed packets that this one showed last before the silence and first
+	 * after it: what it showed between them passed here in the silence, if packets keep their order, whatever the
+	 * delays are. INT64_MIN, INT64_MAX: not known.
+	 */
+	int64_t before_ns[OW_DIRECTIONS], after_ns[OW_DIRECTIONS];
 	struct ow_missed from, to; /* came from here and arrived; were sent here and are missing */
 	uint64_t unseen; /* packets of the other capture, of flows that this one never shows, during the silence */
 	bool unusual;    /* far longer than all other silences of the capture, or most of what it never shows is here */
@@ -65,6 +71,16 @@ struct ow_gap {
 
 /* The first of these gaps, which are in the order of time, that ends after time_ns; count if there is none. */
 unsigned ow_gaps_after(const struct ow_gap *gap, unsigned count, int64_t time_ns);
+
+/* A gap without packets yet. */
+void ow_gap_init(struct ow_gap *gap, struct ow_silence silence, enum ow_hole_verdict verdict);
+/* A matched packet: the capture with these gaps showed it at here_ns, the other one at there_ns. */
+void ow_gaps_note(struct ow_gap *gap, unsigned count, enum ow_direction direction, int64_t here_ns, int64_t there_ns);
+/*
+ * Whether a packet that the other capture showed at there_ns passed here in the silence, by the order of packets. It
+ * passed here before latest_ns.
+ */
+bool ow_gap_between(const struct ow_gap *gap, enum ow_direction direction, int64_t there_ns, int64_t latest_ns);
 
 void ow_missed_note(struct ow_missed *missed, int64_t time_ns, uint32_t packets);
 

@@ -59,7 +59,7 @@ static unsigned suspect_gaps(struct ow_match_pass *p, enum ow_side side)
 	for (unsigned i = 0; i < p->tap[side].facts.silences.count && p->unmatched_frames[!side]; i++) {
 		struct ow_silence silence = common_silence(p, side, i);
 		if (!both_silent(p, side, &silence, apart_ns, &next))
-			p->gap[side][p->gaps[side]++] = (struct ow_gap){.silence = silence};
+			ow_gap_init(&p->gap[side][p->gaps[side]++], silence, OW_NO_HOLE);
 	}
 	return p->gaps[side];
 }

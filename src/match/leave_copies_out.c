@@ -69,18 +69,28 @@ static int judge_copies(struct ow_match *m, struct ow_duplicate_capture_verdict 
 	return r;
 }
 
-/* Packets without a counterpart that are identical to one with a counterpart, at both sides. */
-static uint64_t count_copies(struct ow_match *m)
+/* Packets of a side without a counterpart that are identical to one with a counterpart; and those that it sent. */
+static uint64_t count_copies(struct ow_match *m, enum ow_side side, uint64_t *ret_sent)
 {
-	uint64_t copies = 0;
-	for (unsigned side = 0; side < OW_SIDES; side++) {
-		uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
-		for (uint32_t i = 0; i < flows; i++) {
-			if (ow_directions_flow(m->pass.directions, side, i))
-				copies += ow_directions_repeats(m->pass.directions, side, i)->copies;
-		}
+	uint64_t all = 0, sent = 0;
+	uint8_t sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
+	for (uint32_t i = 0; i < flows; i++) {
+		const struct ow_flow_evidence *e = ow_directions_flow(m->pass.directions, side, i);
+		uint64_t copies = e ? ow_directions_repeats(m->pass.directions, side, i)->copies : 0;
+		all += copies;
+		sent += e && e->direction == sends ? copies : 0;
 	}
-	return copies;
+	*ret_sent = sent;
+	return all;
+}
+
+/* Whether everything that this side sent and that did not arrive is identical to packets that did. */
+static bool loses_only_copies(struct ow_match *m, enum ow_side side)
+{
+	uint64_t lost = m->pass.tally[side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A].lost, copies;
+	count_copies(m, side, &copies);
+	return lost && copies >= lost;
 }
 
 /* Copies of superframes wait together, and are not recognised. */
@@ -90,7 +100,8 @@ static bool copies_likely(struct ow_match *m)
 	    (m->pass.unmatched_frames[OW_SIDE_A] || m->pass.unmatched_frames[OW_SIDE_B]))
 		return true;
 	uint64_t alike = m->pass.repeats[OW_A_TO_B] + m->pass.repeats[OW_B_TO_A];
-	return (double)count_copies(m) > COPIES_SHARE * (double)ow_match_matched(&m->pass) ||
+	uint64_t sent, copies = count_copies(m, OW_SIDE_A, &sent) + count_copies(m, OW_SIDE_B, &sent);
+	return (double)copies > COPIES_SHARE * (double)ow_match_matched(&m->pass) ||
 	       (double)alike > ALIKE_SHARE * (double)ow_match_matched(&m->pass);
 }
 
@@ -106,6 +117,7 @@ int ow_match_leave_copies_out(struct ow_match *m, struct ow_error *err)
 	bool twice = false;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		twice |= verdict[side].twice;
+		verdict[side].unsure |= !verdict[side].twice && loses_only_copies(m, side);
 		if (verdict[side].twice || !m->twice[side].twice)
 			m->twice[side] = verdict[side];
 	}

@@ -19,6 +19,7 @@ struct ow_match {
 	struct ow_duplicate_capture_verdict twice[OW_SIDES]; /* whether the capture shows packets twice */
 	unsigned passes;
 	bool limit_settled, drift_settled, clock_settled;
+	unsigned corrections; /* of the clock offset, so far */
 	struct ow_match_report report;
 	struct ow_hole hole[OW_SIDES * OW_SILENCES_MAX];
 	char *warning[OW_MATCH_WARNINGS];

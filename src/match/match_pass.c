@@ -131,7 +131,7 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 	else
 		ow_tally_sample(tally, delay, packets);
 	if (certainty == OW_CERTAIN)
-		ow_skew_add(&p->skew, direction, a_ns, delay);
+		ow_skew_add(&p->skew, direction + (pair->repeated ? OW_SKEW_ALIKE : 0), a_ns, delay);
 	if (certainty == OW_CERTAIN && !pair->repeated)
 		ow_floor_add(&p->floor[direction], delay);
 	if (p->intervals) {
@@ -172,6 +172,12 @@ static void vote_repeats(struct ow_match_pass *p, const struct ow_pair *pair, in
 		                     packets);
 }
 
+static void note_around_gaps(struct ow_match_pass *p, enum ow_direction direction, int64_t a_ns, int64_t b_ns)
+{
+	ow_gaps_note(p->gap[OW_SIDE_A], p->gaps[OW_SIDE_A], direction, a_ns, b_ns);
+	ow_gaps_note(p->gap[OW_SIDE_B], p->gaps[OW_SIDE_B], direction, b_ns, a_ns);
+}
+
 static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct ow_match_pass *p = arg;
@@ -195,6 +201,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
 	               received->time_ns, packets);
 	ow_directions_sent(p->directions, direction, sent->time_ns, packets, false);
+	if (!pair->alike && !pair->repeated && !a->untimed && !b->untimed)
+		note_around_gaps(p, direction, a->time_ns, b->time_ns);
 	if (p->plan.identity.cut)
 		ow_tcp_segments_note_cut(&p->pieces, direction, pair);
 	if (a->len && !(a->part & OW_PART_NAMED))
@@ -220,7 +228,7 @@ static inline void load_evidence(const struct ow_match_pass *p, const struct ow_
 static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 {
 	struct ow_match_pass *p = arg;
-	bool flow_pairs = learns_flow_pairs(p);
+	bool flow_pairs = learns_flow_pairs(p), gaps = p->gaps[OW_SIDE_A] + p->gaps[OW_SIDE_B] > 0;
 	for (size_t i = 0; i < count && i < MET_AHEAD; i++)
 		load_evidence(p, &meeting[i]);
 	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
@@ -248,6 +256,8 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 			tally->ambiguous++;
 			continue;
 		}
+		if (gaps)
+			note_around_gaps(p, direction, a_ns, b_ns);
 		int64_t forth = shown_time(p, OW_SIDE_B, b_ns) - a_ns, delay = back ? -forth : forth;
 		ow_tally_sample(tally, delay, 1);
 		ow_skew_add(&p->skew, direction, a_ns, delay);
@@ -407,16 +417,23 @@ static bool falls_silent(struct ow_match_pass *p, enum ow_side side, const struc
 {
 	struct ow_silence there = seen_there(p->usual, side, record->time_ns, direction);
 	struct ow_silence rather = seen_there(p->common, side, record->time_ns, direction);
-	unsigned first = ow_gaps_after(p->gap[!side], p->gaps[!side], there.from_ns);
+	bool sent = direction != OW_DIRECTIONS && side == sender((enum ow_direction)direction);
+	struct ow_silence at_most = {record->time_ns - (sent ? 0 : p->plan.window_ns),
+	                             record->time_ns + (sent ? p->plan.window_ns : 0)};
+	unsigned first = ow_gaps_after(p->gap[!side], p->gaps[!side],
+	                               at_most.from_ns < there.from_ns ? at_most.from_ns : there.from_ns);
 	for (unsigned i = first; i < p->gaps[!side] && !record->untimed; i++) {
 		struct ow_gap *gap = &p->gap[!side][i];
-		if (there.to_ns <= gap->silence.from_ns)
+		if (there.to_ns <= gap->silence.from_ns && at_most.to_ns <= gap->silence.from_ns)
 			break;
-		bool within = rather.from_ns > gap->silence.from_ns && rather.to_ns < gap->silence.to_ns;
+		bool between = direction != OW_DIRECTIONS &&
+		               ow_gap_between(gap, (enum ow_direction)direction, record->time_ns, at_most.to_ns);
+		if (!between && (there.to_ns <= gap->silence.from_ns || there.from_ns >= gap->silence.to_ns))
+			continue;
+		bool within = between || (rather.from_ns > gap->silence.from_ns && rather.to_ns < gap->silence.to_ns);
 		gap->unseen += direction == OW_DIRECTIONS && within ? packets : 0;
 		if (direction != OW_DIRECTIONS && !copy && within)
-			ow_missed_note(side == sender((enum ow_direction)direction) ? &gap->to : &gap->from,
-			               record->time_ns, packets);
+			ow_missed_note(sent ? &gap->to : &gap->from, record->time_ns, packets);
 		if (gap->verdict >= OW_HOLE_OR_OUTAGE) {
 			gap->packets += packets;
 			return true;
@@ -637,7 +654,7 @@ static struct end_rule end_rule_of(struct ow_match_pass *p, enum ow_direction di
 	double loss = (double)lost / (double)(lost + t->matched), rare = loss / LOST_RATHER;
 	rule.probable = reach_of(p, direction, rare);
 	rule.overtakes = (double)t->reordered > rare * (double)t->matched;
-	rule.in_flight_ns = longest_flight(p, direction, &rule.all, loss);
+	rule.in_flight_ns = p->flight_ns[direction] = longest_flight(p, direction, &rule.all, loss);
 	rule.soonest_ns = shortest_flight(p, direction, &rule.all, loss);
 	p->last_sent[direction] = (struct ow_last_sent){.longest_ns = rule.all.most_ns, .loss = loss};
 	return rule;
@@ -664,8 +681,8 @@ static bool in_flight(const struct ow_match_pass *p, enum ow_direction direction
 static bool outside_overlap(const struct ow_match_pass *p, const struct ow_edge *edge, uint8_t direction,
                             const struct end_rule *rule)
 {
-	if (p->plan.untimed)
-		return false;
+	if (p->plan.untimed || edge->record.flying)
+		return !p->plan.untimed;
 	int64_t t = edge->record.time_ns, first = p->first_ns[!edge->side], last = p->last_ns[!edge->side];
 	const struct ow_tally *tally = direction == OW_DIRECTIONS ? NULL : &p->tally[direction];
 	if (!tally || !tally->matched)
@@ -723,6 +740,17 @@ static void resolve_missing(struct ow_match_pass *p)
 	}
 }
 
+/* Copies were matched because they have about the usual delays: they do not show which delays are usual. */
+static void note_usual_delays(struct ow_match_pass *p)
+{
+	bool resent = p->resent[OW_SIDE_A] + p->resent[OW_SIDE_B] > 0;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		if (!resent)
+			p->usual[d] = reach_of(p, d, RARE_DELAY);
+		p->common[d] = reach_of(p, d, FEWER_DELAYS);
+	}
+}
+
 /* -- the pass ----------------------------------------------------------------------------------------------------- */
 
 /* Flows will have other numbers. */
@@ -762,8 +790,7 @@ static void reset(struct ow_match_pass *p)
 	}
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (unsigned i = 0; i < p->gaps[side]; i++)
-			p->gap[side][i] =
-				(struct ow_gap){.silence = p->gap[side][i].silence, .verdict = p->gap[side][i].verdict};
+			ow_gap_init(&p->gap[side][i], p->gap[side][i].silence, p->gap[side][i].verdict);
 	}
 	ow_tcp_segments_restart(&p->pieces);
 	ow_skew_init(&p->skew);
@@ -844,6 +871,8 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 	}
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
 		ow_matcher_reorders(matcher, d, pass->plan.reorder_ns[d]);
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
+		ow_matcher_flight(matcher, d, pass->flight_ns[d]);
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
 		if (pass->plan.has_least[d])
 			ow_matcher_least(matcher, d, pass->plan.least_ns[d]);
@@ -867,16 +896,14 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 	if (r == 0) {
 		ow_tally_flush(&pass->tally[OW_A_TO_B]);
 		ow_tally_flush(&pass->tally[OW_B_TO_A]);
+		ow_skew_finish(&pass->skew);
 		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->plan.rule, pass->plan.way);
 		r = pass->miscounted < 0 ? (int)pass->miscounted : 0;
 	}
 	if (r == 0) {
 		resolve_missing(pass);
 		resolve_edges(pass);
-		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-			pass->usual[d] = reach_of(pass, d, RARE_DELAY);
-			pass->common[d] = reach_of(pass, d, FEWER_DELAYS);
-		}
+		note_usual_delays(pass);
 		r = pass->failed;
 	}
 	for (unsigned d = 0; d < OW_DIRECTIONS && matcher; d++)

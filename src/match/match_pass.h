@@ -91,7 +91,9 @@ struct ow_match_pass {
 	unsigned gaps[OW_SIDES];
 	struct ow_reach usual[OW_DIRECTIONS];  /* delays of the previous pass, without the rare ones */
 	struct ow_reach common[OW_DIRECTIONS]; /* the same, without those of pairs that may be wrong */
-	int64_t alike_sent_ns[OW_DIRECTIONS];  /* time when the last identical packet was sent that arrived */
+	int64_t flight_ns
+		[OW_DIRECTIONS]; /* by the previous pass, the last packets may be in flight for this long; 0 = not known */
+	int64_t alike_sent_ns[OW_DIRECTIONS]; /* time when the last identical packet was sent that arrived */
 	struct ow_edge *edge;
 	size_t edges, edge_room;
 
@@ -100,6 +102,7 @@ struct ow_match_pass {
 	struct ow_flow_pairs flow_pairs; /* level nat: collected until they are named */
 	struct ow_skew skew;
 	struct ow_floor floor[OW_DIRECTIONS]; /* of unique packets */
+	bool no_outliers; /* packets that are far faster than all others count, because it changes which ones they are */
 
 	/* Results of the pass. */
 	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];

@@ -15,6 +15,11 @@ static void fill_clock(struct ow_match *m)
 			tick_b = report->capture[OW_SIDE_B].resolution_ns;
 	int64_t tick = tick_a > tick_b ? tick_a : tick_b;
 	bool has_ab = unlike && ow_match_floor(p, OW_A_TO_B, &ab), has_ba = unlike && ow_match_floor(p, OW_B_TO_A, &ba);
+	/* If the last pass shows packets that are too fast for the offset, they are left out as outliers. */
+	if (m->options.clock == OW_CLOCK_ESTIMATED && has_ab && has_ba && ab + ba >= 0) {
+		ab = ab > 0 ? ab : 0;
+		ba = ba > 0 ? ba : 0;
+	}
 	report->offset_low_ns = has_ab ? report->offset_ns - ab - tick : INT64_MIN;
 	report->offset_high_ns = has_ba ? report->offset_ns + ba + tick : INT64_MAX;
 	report->offset_error_ns = -1;

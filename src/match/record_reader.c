@@ -274,7 +274,7 @@ static inline void make_plain_record(struct ow_record_reader *s, const struct ow
 	record->flow = flow;
 	record->bytes = plain->ip_len;
 	record->lag_ns = UINT32_MAX;
-	record->again = false;
+	record->again = record->flying = false;
 }
 
 static void note_copy(struct ow_record_reader *s, struct ow_record *record)
@@ -352,7 +352,7 @@ static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, 
 	record->number = frame->number;
 	record->classes = s->choice.classes ? classes_of(s, frame) : 0;
 	record->lag_ns = UINT32_MAX;
-	record->again = false;
+	record->again = record->flying = false;
 	if (make_record(s, frame, record) < 0)
 		return 0;
 	if (s->dedup)

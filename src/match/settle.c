@@ -6,13 +6,14 @@
 #include "match/plan.h"
 #include <math.h>
 
-#define PASSES_MAX     10   /* passes in a row: each answers one question, and there are fewer questions */
-#define ORDER_SAMPLES  8    /* unique packets that show whether a path keeps the order: .. */
-#define ORDER_FORGIVES 100  /* one in this many may be a wrong pair; */
-#define ORDER_TIMES    1000 /* .. fewer than one in this many are overtaken */
-#define WINDOW_SURE    10   /* delays tell the waiting time if not more than one in this many is ambiguous */
-#define DRIFT_RESIDUE  0.01 /* share of a drift that its refinement leaves: the rest of an error, not a drift */
-#define LEAST_SAMPLES  48   /* delays of unique packets, whose smallest stands for the smallest of all */
+#define PASSES_MAX      10   /* passes in a row: each answers one question, and there are fewer questions */
+#define ORDER_SAMPLES   8    /* unique packets that show whether a path keeps the order: .. */
+#define ORDER_FORGIVES  100  /* one in this many may be a wrong pair; */
+#define ORDER_TIMES     1000 /* .. fewer than one in this many are overtaken */
+#define WINDOW_SURE     10   /* delays tell the waiting time if not more than one in this many is ambiguous */
+#define DRIFT_RESIDUE   0.01 /* share of a drift that its refinement leaves: the rest of an error, not a drift */
+#define CORRECTIONS_MAX 3    /* of the clock, in a row */
+#define LEAST_SAMPLES   48   /* delays of unique packets, whose smallest stands for the smallest of all */
 
 int ow_match_run(struct ow_match *m, struct ow_error *err)
 {
@@ -41,7 +42,9 @@ bool ow_match_floor(const struct ow_match_pass *p, enum ow_direction direction, 
 	ow_tally_summary(&p->tally[direction], &delay);
 	if (unlike ? !floor->samples : !delay.samples)
 		return false;
-	*ret_ns = unlike ? ow_floor_find(floor, (int64_t)delay.quantile_ns[OW_Q50]) : delay.min_ns;
+	*ret_ns = !unlike          ? delay.min_ns
+	          : p->no_outliers ? floor->least_ns[0]
+	                           : ow_floor_find(floor, (int64_t)delay.quantile_ns[OW_Q50]);
 	return true;
 }
 
@@ -74,8 +77,9 @@ static int64_t clock_correction(const struct ow_match_pass *p)
 	return has_ab ? -only_floor(p, OW_A_TO_B, ab) : has_ba ? only_floor(p, OW_B_TO_A, ba) : 0;
 }
 
-static void correct_clock(struct ow_plan *plan, int64_t correction)
+static void correct_clock(struct ow_match_pass *p, int64_t correction)
 {
+	struct ow_plan *plan = &p->plan;
 	plan->shift_ns += correction;
 	plan->offset_ns = plan->shift_ns;
 	/* The expected delays depend on the clocks. */
@@ -85,6 +89,11 @@ static void correct_clock(struct ow_plan *plan, int64_t correction)
 	plan->least_ns[OW_B_TO_A] -= correction;
 	plan->low_ns[OW_B_TO_A] -= correction;
 	plan->high_ns[OW_B_TO_A] -= correction;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		p->usual[d].least_ns += d == OW_A_TO_B ? correction : -correction;
+		p->usual[d].most_ns += d == OW_A_TO_B ? correction : -correction;
+		p->flight_ns[d] += d == OW_A_TO_B ? correction : -correction;
+	}
 }
 
 /* The delays of the last pass, if none were known before: they tell identical packets apart from the start. */
@@ -176,7 +185,7 @@ static bool learn_least(struct ow_match_pass *p)
 		    !ow_match_floor(p, d, &least))
 			continue;
 		p->plan.has_least[d] = more = true;
-		p->plan.least_ns[d] = least + (d == OW_A_TO_B ? correct : -correct);
+		p->plan.least_ns[d] = ow_floor_below(&p->floor[d], least) + (d == OW_A_TO_B ? correct : -correct);
 	}
 	return more;
 }
@@ -228,9 +237,14 @@ static bool improve(struct ow_match *m)
 	}
 	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->clock_settled) {
 		int64_t correction = clock_correction(p);
-		m->clock_settled = true;
+		/* With another clock, identical packets are paired otherwise, and other packets look like outliers. */
+		if (correction && m->corrections % CORRECTIONS_MAX) {
+			p->no_outliers = true;
+			correction = clock_correction(p);
+		}
+		m->clock_settled = correction == 0 || ++m->corrections % CORRECTIONS_MAX == 0;
 		expect_delays(p);
-		correct_clock(&p->plan, correction);
+		correct_clock(p, correction);
 		return correction != 0;
 	}
 	return false;

@@ -313,20 +313,19 @@ static int warn_estimate(struct ow_match *m)
 	               "variation of the delay is meaningful");
 }
 
-/* A change of the delays of one direction: the offset is estimated from the packets before and after it. */
+/* A change of the delays of one direction: no offset is right for the packets before and after it, if it is a clock. */
 static int warn_shift(struct ow_match *m)
 {
 	int64_t at_ns, change_ns;
 	enum ow_direction way;
 	char when[WHEN_TEXT], text[OW_DURATION_TEXT];
-	if (m->options.clock != OW_CLOCK_ESTIMATED || m->pass.plan.untimed ||
-	    !ow_skew_shift(&m->pass.skew, &way, &at_ns, &change_ns))
+	if (!ow_skew_shift(&m->pass.skew, &way, &at_ns, &change_ns))
 		return 0;
 	ow_duration_text(fabs((double)change_ns), text);
 	return warn(m,
-	            "%s: at about %s packets become %s by %s, and too few go the other way to tell whether a clock was "
-	            "set or the "
-	            "route changed; if it is a clock, no offset is right before and after",
+	            "%s: at about %s packets become %s by %s, and too few go the other way, or they vary too much, to "
+	            "tell whether a clock was set or the route changed; if it is a clock, no offset is right before "
+	            "and after",
 	            way_name(way), when_text(at_ns, when), change_ns > 0 ? "slower" : "faster", text);
 }
 

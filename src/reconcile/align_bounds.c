@@ -174,6 +174,18 @@ static void bound_pair(const struct ow_aligner *a, uint32_t j, const struct verd
 	out->sent = i - a->old_sents;
 }
 
+/*
+ * The price below which an arrival is a copy of the one before it. If with the delay of that one it was sent after the
+ * end of the sender's capture, it is rather the next of several identical packets, unless packets are known to be copied.
+ */
+static double dearest_copy(const struct ow_aligner *a, uint32_t j)
+{
+	uint32_t before = a->chosen[j - 1];
+	double delay = before == NONE ? 0 : a->received[j - 1] - a->sent[before];
+	bool ended = before != NONE && a->sents > 1 && a->received[j] - delay > ow_align_offset(a, a->model.sent_to_ns);
+	return ended ? OW_ALIGN_NO_COPIES : OW_ALIGN_EXTRA;
+}
+
 void ow_align_judge(struct ow_aligner *a, const struct ow_align_view *forth, struct ow_align_arrival *arrival)
 {
 	struct verdict verdict = {.limit = best_of_all(a, forth) + PLAUSIBLE, .shortest = INFINITY};
@@ -189,7 +201,7 @@ void ow_align_judge(struct ow_aligner *a, const struct ow_align_view *forth, str
 		if (out->sent != NONE)
 			continue;
 		bool after = j > 0 && (a->chosen[j - 1] != NONE || (j > a->old_receiveds && out[-1].copy));
-		out->copy = after && a->skip[j + 1] - a->skip[j] < OW_ALIGN_EXTRA;
+		out->copy = after && a->skip[j + 1] - a->skip[j] < dearest_copy(a, j);
 		out->less_ns = out->more_ns = 0;
 	}
 }

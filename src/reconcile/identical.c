@@ -33,7 +33,6 @@
 #define SIGMA_LEAST_NS   1000.0
 #define UNKNOWN          INT64_MAX /* in less_ns: the delay is not known at all */
 #define SLACK_NS         2000      /* two ticks of a microsecond clock */
-#define LEAST_FROM       48u       /* delays of unique packets, whose smallest stands for the smallest of all */
 #define GROUP_SMALL      100u      /* packets */
 #define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
 #define LOSS_COST_MOST   7.0
@@ -266,14 +265,14 @@ static double first_sigma(const struct ow_matcher *m, enum ow_direction way)
 	return sigma > SIGMA_LEAST_NS ? sigma : SIGMA_LEAST_NS;
 }
 
-/* The smallest delay. A few varying delays do not show it: then nearly half of their smallest. */
+/* The smallest delay. Delays that vary do not show it: then nearly half of their smallest. */
 static int64_t least_delay(const struct ow_matcher *m, enum ow_direction way)
 {
 	const struct ow_plausible *p = &m->plausible[way];
 	if (m->least_ns[way])
 		return m->least_ns[way];
 	bool steady = p->high_ns / 2 <= p->least_ns + p->least_ns / 4;
-	return p->samples >= LEAST_FROM || steady ? p->least_ns : p->low_ns;
+	return steady ? p->least_ns : p->low_ns;
 }
 
 /* The times when the collected arrivals were sent. */
@@ -455,11 +454,52 @@ static bool shown_twice(const struct ow_group_scratch *x, enum ow_side from, uin
 	return gap < usual / 4;
 }
 
-static void tell_sent(struct ow_matcher *m, uint32_t q, enum ow_side from, uint32_t index)
+/*
+ * From which packet on it is not certain which of the copies arrived, so that one that is missing may be a later one.
+ * UINT32_MAX: there is none.
+ */
+static uint32_t uncertain_from(const struct ow_group_scratch *x, uint32_t receiveds)
+{
+	uint32_t from = UINT32_MAX;
+	for (uint32_t j = receiveds; j-- > 0;) {
+		const struct ow_align_arrival *arrival = &x->arrival[j];
+		if (arrival->sent == OW_ALIGN_NONE)
+			continue;
+		if (arrival->more_ns == 0)
+			return from ? from : arrival->sent + 1;
+		from = 0;
+	}
+	return from;
+}
+
+/* Whether a packet that was sent then may arrive after the end of the receiver's capture. */
+static bool may_fly(const struct ow_matcher *m, enum ow_direction way, int64_t sent_ns)
+{
+	const struct ow_plausible *p = &m->plausible[way];
+	int64_t longest = m->flight_ns[way] ? m->flight_ns[way] : p->known ? p->high_ns : 0;
+	return m->ended[!sender(way)] && sent_ns + longest > m->last_ns[!sender(way)];
+}
+
+static void tell_sent(struct ow_matcher *m, uint32_t q, enum ow_side from, uint32_t index, bool flying)
 {
 	uint32_t i = m->scratch->entry[from][index];
 	bool copy = m->waiting.entry[i].copy || m->waiting.queue[q].met;
+	m->waiting.entry[i].record.flying = flying;
 	tell_single(m, i, copy && shown_twice(m->scratch, from, index));
+}
+
+/*
+ * Reports the packets from first to end - 1, which have no arrival. *missing: how many of the `sents` packets have none,
+ * from the first of these on. The last of the copies may be missing in their place.
+ */
+static void tell_missing(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t first, uint32_t end,
+                         uint32_t sents, uint32_t uncertain, uint32_t *missing)
+{
+	enum ow_side from = sender(way);
+	for (uint32_t i = first; i < end; i++) {
+		int64_t last_ns = m->scratch->time_ns[from][sents - (*missing)--];
+		tell_sent(m, q, from, i, i >= uncertain && may_fly(m, way, last_ns));
+	}
 }
 
 /* Reports the first `receiveds` arrivals, and the first `sents` packets. */
@@ -468,9 +508,10 @@ static void tell_decided(struct ow_matcher *m, uint32_t q, enum ow_direction way
 {
 	const struct ow_group_scratch *x = m->scratch;
 	enum ow_side from = sender(way);
-	uint32_t next = 0, pairs = 0;
+	uint32_t next = 0, pairs = 0, uncertain = uncertain_from(x, receiveds);
 	for (uint32_t j = 0; j < receiveds; j++)
 		pairs += x->arrival[j].sent != OW_ALIGN_NONE;
+	uint32_t missing = sents - pairs;
 	m->waiting.queue[q].met |= pairs > 0;
 	if (m->waiting.queue[q].met) {
 		m->group_sent[way] += sents;
@@ -484,13 +525,11 @@ static void tell_decided(struct ow_matcher *m, uint32_t q, enum ow_direction way
 			tell_single(m, i, x->arrival[j].copy || (m->waiting.entry[i].copy && !m->waiting.queue[q].met));
 			continue;
 		}
-		while (next < sent)
-			tell_sent(m, q, from, next++);
-		next++;
+		tell_missing(m, q, way, next, sent, sents, uncertain, &missing);
+		next = sent + 1;
 		tell_arrival(m, q, way, j, crowded);
 	}
-	while (next < sents)
-		tell_sent(m, q, from, next++);
+	tell_missing(m, q, way, next, sents, sents, uncertain, &missing);
 }
 
 /*

@@ -105,6 +105,11 @@ void ow_matcher_least(struct ow_matcher *m, enum ow_direction direction, int64_t
 	m->least_ns[direction] = least_ns;
 }
 
+void ow_matcher_flight(struct ow_matcher *m, enum ow_direction direction, int64_t flight_ns)
+{
+	m->flight_ns[direction] = flight_ns;
+}
+
 void ow_matcher_reorders(struct ow_matcher *m, enum ow_direction direction, int64_t reorder_ns)
 {
 	m->reorder_ns[direction] = reorder_ns;

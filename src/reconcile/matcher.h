@@ -70,6 +70,8 @@ void ow_matcher_start(struct ow_matcher *matcher, enum ow_side side, int64_t fir
 void ow_matcher_one_way(struct ow_matcher *matcher, enum ow_direction way);
 /* No packet of this direction is faster than the fastest unique one. */
 void ow_matcher_least(struct ow_matcher *matcher, enum ow_direction direction, int64_t least_ns);
+/* The last packets of this direction may be in flight for this long when the capture that they arrive in ends. */
+void ow_matcher_flight(struct ow_matcher *matcher, enum ow_direction direction, int64_t flight_ns);
 /* Packets of this direction overtake those that were sent up to reorder_ns earlier. */
 void ow_matcher_reorders(struct ow_matcher *matcher, enum ow_direction direction, int64_t reorder_ns);
 

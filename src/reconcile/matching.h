@@ -37,7 +37,8 @@ struct ow_matcher {
 	double sigma_ns[OW_DIRECTIONS]; /* usual change of the delay between neighbours; 0 = not known */
 	int64_t reorder_ns[OW_DIRECTIONS];
 	struct ow_fifo fifo[OW_DIRECTIONS];
-	int64_t least_ns[OW_DIRECTIONS]; /* delay of unique packets, known beforehand; 0 = not known */
+	int64_t least_ns[OW_DIRECTIONS];  /* delay of unique packets, known beforehand; 0 = not known */
+	int64_t flight_ns[OW_DIRECTIONS]; /* the last packets may be in flight for this long; 0 = not known */
 	uint64_t group_sent[OW_DIRECTIONS], group_lost[OW_DIRECTIONS];
 	uint64_t copies[OW_DIRECTIONS];     /* further arrivals of unique packets */
 	bool one_way;                       /* delays may be below 0; */

@@ -43,11 +43,27 @@ static void the_least_are_kept(void **state)
 		assert_int_equal(floor.least_ns[i], i);
 }
 
+/* As far below the least as the kept ones reach above it. */
+static void others_may_be_faster(void **state)
+{
+	(void)state;
+	struct ow_floor dense, sparse;
+	ow_floor_init(&dense);
+	ow_floor_init(&sparse);
+	for (int i = 0; i < 1000; i++) {
+		ow_floor_add(&dense, 1000000 + i * 10);
+		ow_floor_add(&sparse, 2000000 + i * 100000);
+	}
+	assert_int_equal(ow_floor_below(&dense, 1000000), 1000000 - 15 * 10);
+	assert_int_equal(ow_floor_below(&sparse, 2000000), 2000000 - 15 * 100000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(outliers),
 		cmocka_unit_test(the_least_are_kept),
+		cmocka_unit_test(others_may_be_faster),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,30 @@ static void gaps_are_found_by_time(void **state)
 	assert_int_equal(ow_gaps_after(gap, 0, 0), 0);
 }
 
+/* Packets that another capture showed between those before and after a silence passed in it. */
+static void gaps_hold_what_passes_between(void **state)
+{
+	(void)state;
+	struct ow_gap gap[2];
+	ow_gap_init(&gap[0], (struct ow_silence){100, 200}, OW_NO_HOLE);
+	ow_gap_init(&gap[1], (struct ow_silence){300, 400}, OW_NO_HOLE);
+	assert_false(ow_gap_between(&gap[0], OW_A_TO_B, 60, 150)); /* nothing is known before it */
+	ow_gaps_note(gap, 2, OW_A_TO_B, 90, 50);
+	ow_gaps_note(gap, 2, OW_A_TO_B, 80, 40);
+	assert_true(ow_gap_between(&gap[0], OW_A_TO_B, 60, 200));
+	assert_false(ow_gap_between(&gap[0], OW_A_TO_B, 60, 201)); /* it may arrive after the silence */
+	ow_gaps_note(gap, 2, OW_A_TO_B, 210, 70);
+	ow_gaps_note(gap, 2, OW_A_TO_B, 220, 80);
+	assert_true(ow_gap_between(&gap[0], OW_A_TO_B, 60, 1000));
+	assert_false(ow_gap_between(&gap[0], OW_A_TO_B, 50, 1000));
+	assert_false(ow_gap_between(&gap[0], OW_A_TO_B, 70, 1000));
+	assert_false(ow_gap_between(&gap[0], OW_B_TO_A, 60, 1000));
+	assert_true(ow_gap_between(&gap[1], OW_A_TO_B, 81, 400));
+	ow_gap_init(&gap[0], gap[0].silence, OW_HOLE);
+	assert_int_equal(gap[0].verdict, OW_HOLE);
+	assert_false(ow_gap_between(&gap[0], OW_A_TO_B, 60, 1000));
+}
+
 static void verdicts(void **state)
 {
 	(void)state;
@@ -212,6 +236,24 @@ static void a_hole_and_a_clock(void **state)
 	assert_int_equal(report->direction[OW_A_TO_B].extra + report->direction[OW_B_TO_A].extra, 0);
 	assert_int_equal(report->holes, 1);
 	assert_true(llabs(report->hole[0].start_ns - PAIR_START_S * S - 4 * S) < 5 * MS);
+}
+
+/* A queue that grows to seconds: the delays of the capture are no guide to when the packets of a hole arrived. */
+static void a_hole_while_a_queue_grows(void **state)
+{
+	(void)state;
+	uint64_t missing = 0;
+	for (unsigned i = 0; i < 1000; i++) {
+		int64_t sent = i * 5 * MS, delay = i < 40 ? 100 * MS + i * 30 * MS : 1300 * MS + i % 7 * MS;
+		pair_send(&pair, OW_A_TO_B, sent, delay, false);
+		missing += sent + delay >= 300 * MS && sent + delay < 1400 * MS;
+	}
+	pair_cut(&pair, OW_SIDE_B, 300 * MS, 1400 * MS);
+	const struct ow_match_report *report = pair_match(&pair, NULL);
+	/* They were sent within 0.2 s: too short for a hole. */
+	assert_true(missing >= 10);
+	assert_int_equal(report->direction[OW_A_TO_B].lost, missing);
+	assert_true(pair_warns(report, "they count as lost, but its capture may have stalled"));
 }
 
 /* B goes on to send: an outage of one direction, which is loss. */
@@ -400,12 +442,53 @@ static void queries_that_go_elsewhere(void **state)
 	assert_true(pair_warns(report, "does not pass both points"));
 }
 
+/* B's capture ends, and goes on to send the same every 19 ms: none of it is a duplicate of the last that it showed. */
+static void polls_after_the_end(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 300; i++) {
+		pair_poll(&pair, OW_B_TO_A, 1, i * 19 * MS + pair_between(&pair, 0, MS), 12 * MS, false);
+		pair_send(&pair, OW_A_TO_B, i * 19 * MS, 12 * MS, false);
+		pair_send(&pair, OW_B_TO_A, i * 19 * MS, 12 * MS, false);
+	}
+	pair_cut(&pair, OW_SIDE_B, 4 * S, INT64_MAX);
+	const struct ow_match_report *report = pair_match(&pair, NULL);
+	assert_int_equal(report->direction[OW_B_TO_A].extra, 0);
+	assert_int_equal(report->direction[OW_A_TO_B].lost + report->direction[OW_B_TO_A].lost, 0);
+}
+
+/*
+ * A queue grows by seconds, and each packet is sent again and again while the first one waits. Which of them arrived
+ * cannot be said, but those that did not may be in flight.
+ */
+static void copies_in_flight_at_the_end(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		pair_send(&pair, OW_B_TO_A, i * 50 * MS, MS, false);
+		if (i < 45)
+			pair_send(&pair, OW_A_TO_B, i * 50 * MS, 100 * MS + i * 90 * MS, false);
+	}
+	static const int64_t again_ns[] = {0, 400 * MS, 1300 * MS, 3100 * MS};
+	for (unsigned k = 0; k < 10; k++) {
+		for (unsigned i = 0; i < 4; i++)
+			pair_poll(&pair, OW_A_TO_B, (uint8_t)(k + 1), 2400 * MS + k * MS + again_ns[i],
+			          i ? 20 * S : 4 * S, false);
+	}
+	pair_cut(&pair, OW_SIDE_B, 10 * S, INT64_MAX);
+	const struct ow_match_report *report = pair_match(&pair, NULL);
+	assert_int_equal(report->direction[OW_A_TO_B].matched, 55);
+	assert_int_equal(report->direction[OW_A_TO_B].lost, 0);
+	assert_int_equal(report->outside_overlap[OW_SIDE_A], 30);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_longest_silences_are_kept),
 		cmocka_unit_test(gaps_are_found_by_time),
+		cmocka_unit_test(gaps_hold_what_passes_between),
 		cmocka_unit_test(verdicts),
 		CASE(a_hole_at_b),
 		CASE(a_hole_at_a),
@@ -414,6 +497,7 @@ int main(void)
 		CASE(holes_again_and_again),
 		CASE(more_holes_than_are_looked_at),
 		CASE(a_hole_and_a_clock),
+		CASE(a_hole_while_a_queue_grows),
 		CASE(an_outage_of_one_direction),
 		CASE(a_short_outage),
 		CASE(a_pause_after_a_burst_of_losses),
@@ -428,6 +512,8 @@ int main(void)
 		CASE(an_interruption_until_the_end),
 		CASE(losses_at_the_end),
 		CASE(queries_that_go_elsewhere),
+		CASE(polls_after_the_end),
+		CASE(copies_in_flight_at_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,6 +316,23 @@ static void duplicates_stay(void **state)
 	assert_false(pair_warns(report, "more than once"));
 }
 
+/* Two of many polls are shown twice, and nothing is lost: the result says that they may be copies. */
+static void a_few_copies_are_said(void **state)
+{
+	(void)state;
+	traffic(0);
+	for (int64_t i = 0; i < 90; i++)
+		pair_poll(&pair, OW_A_TO_B, 1, 5 * MS + i * 10 * MS, 3 * MS, false);
+	for (int64_t i = 30; i <= 60; i += 30) {
+		struct pair_frame frame = pair.frame[OW_SIDE_A][pair.frames[OW_SIDE_A] - 1];
+		frame.time_ns = 5 * MS + i * 10 * MS + 50 * US;
+		pair_show(&pair, OW_SIDE_A, &frame);
+	}
+	const struct ow_match_report *report = pair_match(&pair, NULL);
+	assert_int_equal(report->direction[OW_A_TO_B].lost, 2);
+	assert_true(pair_warns(report, "sent twice and one of them lost, or shown twice"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +349,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(loss_of_repeated_packets, start, stop),
 		cmocka_unit_test_setup_teardown(loss_of_a_flood, start, stop),
 		cmocka_unit_test_setup_teardown(repeated_packets_stay, start, stop),
+		cmocka_unit_test_setup_teardown(a_few_copies_are_said, start, stop),
 		cmocka_unit_test_setup_teardown(duplicates_stay, start, stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
