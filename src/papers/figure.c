@@ -24,6 +24,11 @@ uint64_t ow_figure_seed(const struct ow_figure_run *run)
 	return run->options.seed;
 }
 
+int ow_figure_part(const struct ow_figure_run *run)
+{
+	return run->figure->part;
+}
+
 bool ow_figure_quick(const struct ow_figure_run *run)
 {
 	return run->options.quick;

@@ -19,6 +19,7 @@ struct ow_figure {
 	const char *x_label, *y_label;
 	bool log_x, log_y; /* as in the paper */
 	int (*run)(struct ow_figure_run *run, struct ow_error *err);
+	int part; /* which of the figures that `run` draws: ow_figure_part */
 };
 
 /* The figures of each paper; the last entry has no name. */
@@ -33,6 +34,7 @@ extern const struct ow_figure *const ow_figure_sets[];
  * repeated alone.
  */
 uint64_t ow_figure_seed(const struct ow_figure_run *run);
+int ow_figure_part(const struct ow_figure_run *run);
 /* Use fewer runs for a point and smaller streams: seconds instead of minutes. */
 bool ow_figure_quick(const struct ow_figure_run *run);
 /* A folder of captures, for figures that can use real traffic; NULL = none. */

@@ -21,12 +21,14 @@ struct requirement {
 	const char *name;
 	double alpha, beta;
 };
-static const struct requirement low = {"low", 0.90, 0.10}, medium = {"medium", 0.95, 0.05}, high = {"high", 0.99, 0.01};
+/* By part of the figure. */
+static const struct requirement requirements[] = {{"low", 0.90, 0.10}, {"medium", 0.95, 0.05}, {"high", 0.99, 0.01}};
+#define MEDIUM (&requirements[1])
 
 static double per_flow(const struct requirement *q)
 {
-	double k2 = ow_chi2_quantile((1 + q->alpha) / 2, 1), medium_k2 = ow_chi2_quantile((1 + medium.alpha) / 2, 1);
-	return OW_COLATE_PER_FLOW * k2 / medium_k2 * medium.beta * medium.beta / (q->beta * q->beta);
+	double k2 = ow_chi2_quantile((1 + q->alpha) / 2, 1), medium_k2 = ow_chi2_quantile((1 + MEDIUM->alpha) / 2, 1);
+	return OW_COLATE_PER_FLOW * k2 / medium_k2 * MEDIUM->beta * MEDIUM->beta / (q->beta * q->beta);
 }
 
 /* -- figure 6 ----------------------------------------------------------------------------------------------------- */
@@ -59,8 +61,9 @@ static int share_claims(struct ow_figure_run *run, const struct shares *shares, 
 	return r;
 }
 
-static int figure_6(struct ow_figure_run *run, const struct requirement *q, struct ow_error *err)
+int ow_figure_colate_6(struct ow_figure_run *run, struct ow_error *err)
 {
+	const struct requirement *q = &requirements[ow_figure_part(run)];
 	struct ow_colate_traces traces;
 	struct shares shares = {.least = {1, 1, 1, 1}};
 	int r = ow_colate_traces_find(run, &traces, err);
@@ -95,21 +98,6 @@ static int figure_6(struct ow_figure_run *run, const struct requirement *q, stru
 	if (r == 0)
 		r = ow_colate_traces_claim(run, &traces);
 	return r < 0 ? r : share_claims(run, &shares, q);
-}
-
-int ow_figure_colate_6a(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_6(run, &low, err);
-}
-
-int ow_figure_colate_6b(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_6(run, &medium, err);
-}
-
-int ow_figure_colate_6c(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_6(run, &high, err);
 }
 
 /* -- figure 8: three points that all send to each other ----------------------------------------------------------- */
@@ -246,8 +234,9 @@ static int compare_sums(const struct triangle *t, struct corners *c, struct ow_c
 	return r < 0 ? r : corner_errors(c->sent[0], c->received[0], t, 0, LINKS, OW_FLOWS_BANKS, errors, err);
 }
 
-static int figure_8(struct ow_figure_run *run, const struct requirement *q, struct ow_error *err)
+int ow_figure_colate_8(struct ow_figure_run *run, struct ow_error *err)
 {
+	const struct requirement *q = &requirements[ow_figure_part(run)];
 	struct triangle triangle;
 	struct shares shares = {.least = {1, 1, 1, 1}};
 	int r = triangle_make(run, &triangle, err);
@@ -278,19 +267,4 @@ static int figure_8(struct ow_figure_run *run, const struct requirement *q, stru
 	}
 	triangle_done(&triangle);
 	return r < 0 ? r : share_claims(run, &shares, q);
-}
-
-int ow_figure_colate_8a(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_8(run, &low, err);
-}
-
-int ow_figure_colate_8b(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_8(run, &medium, err);
-}
-
-int ow_figure_colate_8c(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_8(run, &high, err);
 }

@@ -146,8 +146,11 @@ static int put_versus(struct ow_figure_run *run, const struct ow_comb_setting *s
 	return r < 0 ? r : ow_spread_point(run, "FineComb-", s->rho, &p->of[OW_COMB_MINUS].mean);
 }
 
-static int figure_5(struct ow_figure_run *run, double beta, bool backward, struct ow_error *err)
+/* Losses of 1e-4, 1e-3, 1e-2, first forward, then backward. */
+static int run_5(struct ow_figure_run *run, struct ow_error *err)
 {
+	double beta = (const double[]){1e-4, 1e-3, 1e-2}[ow_figure_part(run) % 3];
+	bool backward = ow_figure_part(run) >= 3;
 	const struct ow_comb_setting setting = {1u << OW_COMB_FINECOMB | 1u << OW_COMB_MINUS | 1u << OW_COMB_LDA, beta,
 	                                        0, 0, backward};
 	struct versus v = {.lda_low = {0}};
@@ -167,36 +170,6 @@ static int figure_5(struct ow_figure_run *run, double beta, bool backward, struc
 	return r < 0 ? r
 	             : ow_figure_claim(run, "FineComb: mostly 0.1 %, never more than 1 %",
 	                               ow_spread_below(&v.finecomb, 1), "at most %.2f %%", ow_spread_mean(&v.finecomb));
-}
-
-static int run_5a(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_5(run, 1e-4, false, err);
-}
-
-static int run_5b(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_5(run, 1e-3, false, err);
-}
-
-static int run_5c(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_5(run, 1e-2, false, err);
-}
-
-static int run_5d(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_5(run, 1e-4, true, err);
-}
-
-static int run_5e(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_5(run, 1e-3, true, err);
-}
-
-static int run_5f(struct ow_figure_run *run, struct ow_error *err)
-{
-	return figure_5(run, 1e-2, true, err);
 }
 
 /* -- figure 6: small losses ---------------------------------------------------------------------------------------- */
@@ -404,12 +377,12 @@ const struct ow_figure ow_figures_finecomb[] = {
 	{"finecomb-4a", "FineComb 4(a): samples", RHO, "samples", true, true, run_4a},
 	{"finecomb-4b", "FineComb 4(b): error of the mean, loss 1 %", RHO, ERR, true, true, run_4b},
 	{"finecomb-4c", "FineComb 4(c): error of the loss, loss 1e-4", RHO, ERR, true, true, run_4c},
-	{"finecomb-5a", "FineComb 5: error of the mean, forward, loss 1e-4", RHO, ERR, true, true, run_5a},
-	{"finecomb-5b", "FineComb 5: error of the mean, forward, loss 1e-3", RHO, ERR, true, true, run_5b},
-	{"finecomb-5c", "FineComb 5: error of the mean, forward, loss 1e-2", RHO, ERR, true, true, run_5c},
-	{"finecomb-5d", "FineComb 5: error of the mean, backward, loss 1e-4", RHO, ERR, true, true, run_5d},
-	{"finecomb-5e", "FineComb 5: error of the mean, backward, loss 1e-3", RHO, ERR, true, true, run_5e},
-	{"finecomb-5f", "FineComb 5: error of the mean, backward, loss 1e-2", RHO, ERR, true, true, run_5f},
+	{"finecomb-5a", "FineComb 5: error of the mean, forward, loss 1e-4", RHO, ERR, true, true, run_5, 0},
+	{"finecomb-5b", "FineComb 5: error of the mean, forward, loss 1e-3", RHO, ERR, true, true, run_5, 1},
+	{"finecomb-5c", "FineComb 5: error of the mean, forward, loss 1e-2", RHO, ERR, true, true, run_5, 2},
+	{"finecomb-5d", "FineComb 5: error of the mean, backward, loss 1e-4", RHO, ERR, true, true, run_5, 3},
+	{"finecomb-5e", "FineComb 5: error of the mean, backward, loss 1e-3", RHO, ERR, true, true, run_5, 4},
+	{"finecomb-5f", "FineComb 5: error of the mean, backward, loss 1e-2", RHO, ERR, true, true, run_5, 5},
 	{"finecomb-6a", "FineComb 6(a): error of the loss, loss 1e-4", RHO, ERR, true, true, run_6a},
 	{"finecomb-6b", "FineComb 6(b): error of the loss, 5 to 100 packets lost", RHO, ERR, true, true, run_6b},
 	{"finecomb-7a", "FineComb 7(a): error of the mean, rates unknown, loss 1 %", RHO, ERR, true, true, run_7a},

@@ -218,8 +218,9 @@ static int claim_beam(struct ow_figure_run *run, const struct study *study)
 	                       study->routers + 1 - better - worse, worse, 100 * (1 - least), best);
 }
 
-static int show_hops(struct ow_figure_run *run, const char *as, struct ow_error *err)
+static int show_hops(struct ow_figure_run *run, struct ow_error *err)
 {
+	const char *as = maps[ow_figure_part(run)];
 	if (!has_maps(run))
 		return claim_no_maps(run);
 	struct study study;
@@ -333,8 +334,9 @@ static int claim_granularity(struct ow_figure_run *run, const struct study *stud
 		100 * share, 100 * slower, study->runs);
 }
 
-static int show_granularity(struct ow_figure_run *run, const char *as, struct ow_error *err)
+static int show_granularity(struct ow_figure_run *run, struct ow_error *err)
 {
+	const char *as = maps[ow_figure_part(run)];
 	if (!has_maps(run))
 		return claim_no_maps(run);
 	struct study study;
@@ -409,43 +411,29 @@ static int show_all(struct ow_figure_run *run, struct ow_error *err)
 
 /* -- the list ----------------------------------------------------------------------------------------------------- */
 
-#define MAP(as)                                                                      \
-	static int hops_##as(struct ow_figure_run *run, struct ow_error *err)        \
-	{                                                                            \
-		return show_hops(run, #as, err);                                     \
-	}                                                                            \
-	static int granularity_##as(struct ow_figure_run *run, struct ow_error *err) \
-	{                                                                            \
-		return show_granularity(run, #as, err);                              \
-	}
-MAP(1221)
-MAP(1239)
-MAP(1755)
-MAP(3257)
-MAP(3967)
-MAP(6461)
-
-#define FIGURES(as, name)                                                                                      \
+/* part: its place in maps[] */
+#define FIGURES(as, name, part)                                                                                \
 	{"mplane-9-" #as "a",                                                                                  \
 	 "MPLANE 9: probe hops, AS " #as " (" name ")",                                                        \
 	 "upgraded routers",                                                                                   \
 	 "probe hops",                                                                                         \
 	 false,                                                                                                \
 	 true,                                                                                                 \
-	 hops_##as},                                                                                           \
+	 show_hops,                                                                                            \
+	 part},                                                                                                \
 	{                                                                                                      \
 		"mplane-9-" #as "b", "MPLANE 9: hops of a segment, AS " #as " (" name ")", "upgraded routers", \
-			"hops of a segment", false, false, granularity_##as                                    \
+			"hops of a segment", false, false, show_granularity, part                              \
 	}
 
 const struct ow_figure ow_figures_mplane[] = {
 	{"mplane-9", "MPLANE 9: probe hops on all six maps, Algorithm 1", "upgraded routers, %",
          "probe hops, 1 = none upgraded", false, true, show_all},
-	FIGURES(1221, "Telstra"),
-	FIGURES(1239, "Sprint"),
-	FIGURES(1755, "Ebone"),
-	FIGURES(3257, "Tiscali"),
-	FIGURES(3967, "Exodus"),
-	FIGURES(6461, "Abovenet"),
+	FIGURES(1221, "Telstra", 0),
+	FIGURES(1239, "Sprint", 1),
+	FIGURES(1755, "Ebone", 2),
+	FIGURES(3257, "Tiscali", 3),
+	FIGURES(3967, "Exodus", 4),
+	FIGURES(6461, "Abovenet", 5),
 	{0},
 };

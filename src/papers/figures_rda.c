@@ -168,8 +168,10 @@ static const struct form {
 };
 #define FORMS (sizeof forms / sizeof *forms)
 
-static int decoded_by_differences(struct ow_figure_run *run, uint64_t seed)
+static int decoded_by_differences(struct ow_figure_run *run, struct ow_error *err)
 {
+	uint64_t seed = ow_figure_seed(run) + (ow_figure_part(run) == OW_RDA_UNIV ? OW_RDA_UNIV_PACKETS : 0);
+	(void)err;
 	unsigned runs = ow_figure_quick(run) ? 100 : 1000;
 	double share_500 = 0, complete_500 = 0, complete_250 = 0, capped_500 = 0, three_750 = 0;
 	int r = 0;
@@ -209,23 +211,13 @@ static int decoded_by_differences(struct ow_figure_run *run, uint64_t seed)
 	                               "%.1f %% complete", three_750);
 }
 
-static int run_s1(struct ow_figure_run *run, struct ow_error *err)
-{
-	(void)err;
-	return decoded_by_differences(run, ow_figure_seed(run));
-}
-
-static int run_s2(struct ow_figure_run *run, struct ow_error *err)
-{
-	(void)err;
-	return decoded_by_differences(run, ow_figure_seed(run) + OW_RDA_UNIV_PACKETS);
-}
-
 /* -- supplement 3 and 4: number of hash functions, 1000 cells in all -------------------------------------------------
  */
 
-static int decoded_by_hashes(struct ow_figure_run *run, uint64_t seed)
+static int decoded_by_hashes(struct ow_figure_run *run, struct ow_error *err)
 {
+	uint64_t seed = ow_figure_seed(run) + (ow_figure_part(run) == OW_RDA_UNIV ? OW_RDA_UNIV_PACKETS : 0);
+	(void)err;
 	static const unsigned differences[] = {200, 500, 700};
 	unsigned runs = ow_figure_quick(run) ? 100 : 1000, best[2] = {0, 0};
 	double most[2] = {0, 0};
@@ -254,18 +246,6 @@ static int decoded_by_hashes(struct ow_figure_run *run, uint64_t seed)
 	                               best[1] == 2,
 	                               "d = 700: as published %u with %.1f %%, with checked ids %u with %.1f %%",
 	                               best[0], most[0], best[1], most[1]);
-}
-
-static int run_s3(struct ow_figure_run *run, struct ow_error *err)
-{
-	(void)err;
-	return decoded_by_hashes(run, ow_figure_seed(run));
-}
-
-static int run_s4(struct ow_figure_run *run, struct ow_error *err)
-{
-	(void)err;
-	return decoded_by_hashes(run, ow_figure_seed(run) + OW_RDA_UNIV_PACKETS);
 }
 
 /* -- supplement 5: bytes ---------------------------------------------------------------------------------------------
@@ -468,9 +448,9 @@ const struct ow_figure ow_figures_rda[] = {
 	{"rda-6", "Decoding time of RDA and FineComb", "set difference or stash, packets", "seconds", true, true,
          run_6},
 	{"rda-7", "Relative error, unknown set difference (DC)", "set difference, packets", "relative error", false,
-         true, ow_figure_rda_7},
+         true, ow_figure_rda_unknown_difference, OW_RDA_DC},
 	{"rda-8", "Relative error, unknown set difference (Univ)", "set difference, packets", "relative error", false,
-         true, ow_figure_rda_8},
+         true, ow_figure_rda_unknown_difference, OW_RDA_UNIV},
 	{"rda-10", "Live: latency over time", "interval of 1 s", "ms", false, true, ow_figure_rda_10},
 	{"rda-11", "Live: relative errors over time", "interval of 1 s", "relative error", false, true,
          ow_figure_rda_11},
@@ -479,24 +459,28 @@ const struct ow_figure ow_figures_rda[] = {
 	{"rda-14", "Sending RDAs and records over a session", "buckets or records", "seconds", true, true,
          ow_figure_rda_14},
 	{"rda-15", "Computing average and standard deviation", "buckets", "seconds", true, true, ow_figure_rda_15},
-	{"rda-s1", "Decoded packets, 1000 cells (DC)", "set difference, packets", DECODED, false, false, run_s1},
-	{"rda-s2", "Decoded packets, 1000 cells (Univ)", "set difference, packets", DECODED, false, false, run_s2},
+	{"rda-s1", "Decoded packets, 1000 cells (DC)", "set difference, packets", DECODED, false, false,
+         decoded_by_differences, OW_RDA_DC},
+	{"rda-s2", "Decoded packets, 1000 cells (Univ)", "set difference, packets", DECODED, false, false,
+         decoded_by_differences, OW_RDA_UNIV},
 	{"rda-s3", "Decoded packets by hash functions, 1000 cells (DC)", "hash functions", DECODED, false, false,
-         run_s3},
+         decoded_by_hashes, OW_RDA_DC},
 	{"rda-s4", "Decoded packets by hash functions, 1000 cells (Univ)", "hash functions", DECODED, false, false,
-         run_s4},
+         decoded_by_hashes, OW_RDA_UNIV},
 	{"rda-s5", "Bits to send, 1e5 packets a second", "set difference or sampling rate", "bit/s", false, true,
          run_s5},
-	{"rda-s6", "Useful samples (DC)", "loss or reordering rate", "useful, %", false, false, ow_figure_rda_s6},
-	{"rda-s7", "Useful samples (Univ)", "loss or reordering rate", "useful, %", false, false, ow_figure_rda_s7},
+	{"rda-s6", "Useful samples (DC)", "loss or reordering rate", "useful, %", false, false,
+         ow_figure_rda_useful_samples, OW_RDA_DC},
+	{"rda-s7", "Useful samples (Univ)", "loss or reordering rate", "useful, %", false, false,
+         ow_figure_rda_useful_samples, OW_RDA_UNIV},
 	{"rda-s8", "Relative error of the mean by delay (DC)", "shape or scale", "relative error", false, true,
-         ow_figure_rda_s8},
+         ow_figure_rda_mean_by_delay, OW_RDA_DC},
 	{"rda-s9", "Relative error of the mean by delay (Univ)", "shape or scale", "relative error", false, true,
-         ow_figure_rda_s9},
+         ow_figure_rda_mean_by_delay, OW_RDA_UNIV},
 	{"rda-s10", "Relative error of the deviation by delay (DC)", "shape or scale", "relative error", false, true,
-         ow_figure_rda_s10},
+         ow_figure_rda_stddev_by_delay, OW_RDA_DC},
 	{"rda-s11", "Relative error of the deviation by delay (Univ)", "shape or scale", "relative error", false, true,
-         ow_figure_rda_s11},
+         ow_figure_rda_stddev_by_delay, OW_RDA_UNIV},
 	{"rda-table-1", "What LDA, FineComb and RDA find", "method (1 LDA, 2 FineComb, 3 RDA)", "found, %", false,
          false, ow_figure_rda_table_1},
 	{"rda-published", "RDA as published and corrected", "set difference, packets", "%, bytes, us", true, true,

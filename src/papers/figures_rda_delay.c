@@ -204,8 +204,14 @@ static int method_points(struct ow_figure_run *run, const char *prefix, double x
 /* -- figures 7 and 8: 5000 buckets, unknown differences
  * ---------------------------------------------------------------- */
 
-static int unknown_difference(struct ow_figure_run *run, uint64_t packets, struct ow_error *err)
+static uint64_t packets_of(const struct ow_figure_run *run)
 {
+	return ow_figure_part(run) == OW_RDA_UNIV ? OW_RDA_UNIV_PACKETS : OW_RDA_DC_PACKETS;
+}
+
+int ow_figure_rda_unknown_difference(struct ow_figure_run *run, struct ow_error *err)
+{
+	uint64_t packets = packets_of(run);
 	static const unsigned differences[] = {100, 500, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7500, 10000};
 	enum { POINTS = sizeof differences / sizeof *differences };
 	bool quick = ow_figure_quick(run);
@@ -244,16 +250,6 @@ static int unknown_difference(struct ow_figure_run *run, uint64_t packets, struc
 	                               100 * ow_spread_mean(&at[2][RDA].stddev),
 	                               100 * ow_spread_mean(&at[2][FINECOMB].stddev),
 	                               100 * ow_spread_mean(&at[2][LDA].stddev));
-}
-
-int ow_figure_rda_7(struct ow_figure_run *run, struct ow_error *err)
-{
-	return unknown_difference(run, OW_RDA_DC_PACKETS, err);
-}
-
-int ow_figure_rda_8(struct ow_figure_run *run, struct ow_error *err)
-{
-	return unknown_difference(run, OW_RDA_UNIV_PACKETS, err);
 }
 
 /* -- supplement: four buckets a difference. A tenth of the packets: with as many differences, only ratios matter.
@@ -308,8 +304,9 @@ static int truly_useful(const struct ow_stream_params *params, unsigned runs, st
 	return r;
 }
 
-static int useful_samples(struct ow_figure_run *run, uint64_t packets, struct ow_error *err)
+int ow_figure_rda_useful_samples(struct ow_figure_run *run, struct ow_error *err)
 {
+	uint64_t packets = packets_of(run);
 	static const double rates[] = {0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
 	enum { POINTS = sizeof rates / sizeof *rates };
 	struct ow_spread finecomb[2][POINTS], least = {0}, lda = {0};
@@ -344,16 +341,6 @@ static int useful_samples(struct ow_figure_run *run, uint64_t packets, struct ow
 	return r < 0 ? r
 	             : ow_figure_claim(run, "LDA: the least, and steady", fabs(ow_spread_mean(&lda) - 77.9) < 1.5,
 	                               "%.1f %% (e^-1/4 = 77.9 %%)", ow_spread_mean(&lda));
-}
-
-int ow_figure_rda_s6(struct ow_figure_run *run, struct ow_error *err)
-{
-	return useful_samples(run, OW_RDA_DC_PACKETS, err);
-}
-
-int ow_figure_rda_s7(struct ow_figure_run *run, struct ow_error *err)
-{
-	return useful_samples(run, OW_RDA_UNIV_PACKETS, err);
 }
 
 /* Supplement 8 to 11: by the shape and scale of the delay. */
@@ -396,24 +383,14 @@ static int by_delay(struct ow_figure_run *run, uint64_t packets, bool stddev, st
 	                       ow_spread_mean(&all[RDA]) < 1e-10 * ow_spread_mean(&all[FINECOMB]), "%s", text);
 }
 
-int ow_figure_rda_s8(struct ow_figure_run *run, struct ow_error *err)
+int ow_figure_rda_mean_by_delay(struct ow_figure_run *run, struct ow_error *err)
 {
-	return by_delay(run, OW_RDA_DC_PACKETS, false, err);
+	return by_delay(run, packets_of(run), false, err);
 }
 
-int ow_figure_rda_s9(struct ow_figure_run *run, struct ow_error *err)
+int ow_figure_rda_stddev_by_delay(struct ow_figure_run *run, struct ow_error *err)
 {
-	return by_delay(run, OW_RDA_UNIV_PACKETS, false, err);
-}
-
-int ow_figure_rda_s10(struct ow_figure_run *run, struct ow_error *err)
-{
-	return by_delay(run, OW_RDA_DC_PACKETS, true, err);
-}
-
-int ow_figure_rda_s11(struct ow_figure_run *run, struct ow_error *err)
-{
-	return by_delay(run, OW_RDA_UNIV_PACKETS, true, err);
+	return by_delay(run, packets_of(run), true, err);
 }
 
 /* -- Table I: the last column, for the methods that aggregate end to end
