@@ -356,23 +356,37 @@ static bool covers(const struct ow_path_join *j, const struct packet *p, int poi
 	return covers;
 }
 
-/* Which copy it is, is not certain. */
-static bool is_doubtful(const struct packet *p)
+/* The pairs of the points that saw it. */
+static uint64_t pairs_of(const struct ow_path_join *j, const struct packet *p)
 {
-	return p->ambiguous || p->torn;
+	uint64_t pairs = 0;
+	for (unsigned q = 0; q < j->options.points; q++)
+		pairs |= seen_at(p, (int)q) ? j->pairs_of[q] : 0;
+	return pairs;
+}
+
+static bool is_complete(const struct ow_path_join *j, const struct packet *p)
+{
+	return !(pairs_of(j, p) & ~(p->reported | j->ended));
+}
+
+/* Which copy it is, is not certain: also if a pair has reported one of its records with another packet. */
+static bool is_doubtful(const struct ow_path_join *j, const struct packet *p)
+{
+	return p->ambiguous || p->torn || pairs_of(j, p) & ~(p->reported | j->apart);
 }
 
 /* Counts points that it passed unseen. */
 static int judge_around(struct ow_path_join *j, const struct packet *p)
 {
-	uint64_t(*around)[OW_PATH_POINTS] = is_doubtful(p) ? j->doubtful : j->result.around;
+	uint64_t(*around)[OW_PATH_POINTS] = is_doubtful(j, p) ? j->doubtful : j->result.around;
 	int r = 0;
 	for (int q = 0; q < (int)j->options.points && r == 0; q++) {
 		if (seen_at(p, q)) {
-			j->result.seen[p->direction][q] += is_doubtful(p) ? 0 : p->packets;
+			j->result.seen[p->direction][q] += is_doubtful(j, p) ? 0 : p->packets;
 		} else if (seen_beyond(j, p, q, 1) && seen_beyond(j, p, q, -1) && covers(j, p, q)) {
 			around[p->direction][q] += p->packets;
-			if (!is_doubtful(p))
+			if (!is_doubtful(j, p))
 				r = note_partial(j, flow_of(j, p), (unsigned)q);
 		}
 	}
@@ -388,7 +402,7 @@ static int judge_pair(struct ow_path_join *j, const struct packet *p, unsigned k
 	int sender = (int)(forth ? pair->from : pair->to), receiver = (int)(forth ? pair->to : pair->from);
 	enum ow_side side = forth ? OW_SIDE_A : OW_SIDE_B;
 	struct ow_path_correction *correction =
-		&(is_doubtful(p) ? j->doubtful_pair : j->result.correction)[k][p->direction];
+		&(is_doubtful(j, p) ? j->doubtful_pair : j->result.correction)[k][p->direction];
 	if (p->told[k] == SINGLE(OW_FATE_EXTRA, !side) || p->told[k] == SINGLE(OW_FATE_DUPLICATED, !side))
 		correction->around_from += seen_beyond(j, p, sender, -way.step) ? p->packets : 0;
 	if (p->told[k] != SINGLE(OW_FATE_LOST, side))
@@ -491,14 +505,6 @@ static void report(struct packet *p, unsigned k, const struct ow_path_event *eve
 		p->packets = event->packets;
 		p->bytes = event->bytes;
 	}
-}
-
-static bool is_complete(const struct ow_path_join *j, const struct packet *p)
-{
-	uint64_t needed = 0;
-	for (unsigned q = 0; q < j->options.points; q++)
-		needed |= p->seen >> q & 1 ? j->pairs_of[q] : 0;
-	return !(needed & ~(p->reported | j->ended));
 }
 
 /* Judges packets that no pair will report any more. */
