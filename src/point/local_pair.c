@@ -49,10 +49,11 @@ static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, 
 		return skip(pair, lane, a, b, quiet);
 	struct ow_joined joined;
 	int64_t before_ns = ow_clock_steady_ns();
-	int r = ow_page_match_pair(
-		a, b,
-		&(struct ow_page_match_past){lane->results, lane->before, pair->options.shared ? &lane->shared : NULL},
-		&input, &joined);
+	int r = ow_page_match_pair(a, b,
+	                           &(struct ow_page_match_past){lane->results, lane->before,
+	                                                        pair->options.shared ? &lane->shared : NULL,
+	                                                        lane->copies},
+	                           &input, &joined);
 	if (r < 0)
 		return r;
 	ow_local_pair_complete(pair, lane, &input.result);

@@ -88,16 +88,20 @@ static int64_t horizon_of(const struct ow_local_pair_options *options)
 	       (options->from.live.kind == OW_IFACE_FILE);
 }
 
-/* The two directions of a class have one. Cards that stamp have a clock each. */
+/* Cards that stamp have a clock each. */
+static bool has_one_clock(const struct ow_local_pair *pair)
+{
+	const struct ow_local_pair_options *o = &pair->options;
+	return !pair->clock.files && !o->from.live.hardware_stamps && !o->to.live.hardware_stamps;
+}
+
+/* The two directions of a class have one. */
 static int add_clock(struct ow_local_pair *pair, size_t index)
 {
 	const struct ow_local_pair_options *o = &pair->options;
 	struct ow_local_pair_lane *lane = pair->lane + index;
-	struct ow_segment_clock_options options = {.mode = o->clock,
-	                                           .length_ns = o->length_ns,
-	                                           .same = !pair->clock.files && !o->from.live.hardware_stamps &&
-	                                                   !o->to.live.hardware_stamps,
-	                                           .files = pair->clock.files};
+	struct ow_segment_clock_options options = {
+		.mode = o->clock, .length_ns = o->length_ns, .same = has_one_clock(pair), .files = pair->clock.files};
 	lane->direction = index % 2 ? OW_B_TO_A : OW_A_TO_B;
 	if (index % 2) {
 		lane->clock = pair->lane[index - 1].clock;
@@ -123,6 +127,8 @@ static int add_lane(struct ow_local_pair *pair, size_t index, struct ow_error *e
 		r = ow_interval_results_create((uint32_t)horizon_of(o), ow_local_pair_on_result, pair, &lane->results);
 	if (r == 0 && o->shared)
 		r = ow_interval_results_share(lane->results, o->length_ns, ow_local_pair_on_event);
+	if (r == 0 && has_one_clock(pair))
+		r = ow_interval_copies_create(&lane->copies);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));
 	return ow_local_pair_add_books(pair, index, err);
@@ -190,6 +196,7 @@ void ow_local_pair_free(struct ow_local_pair *pair)
 			ow_interval_packets_free(pair->lane[i].book[side].page);
 		ow_interval_results_free(pair->lane[i].results);
 		ow_shared_flows_done(&pair->lane[i].shared);
+		ow_interval_copies_free(pair->lane[i].copies);
 		if (i % 2 == 0)
 			ow_segment_clock_free(pair->lane[i].clock);
 		ow_interval_packets_free(pair->lane[i].before);

@@ -39,6 +39,7 @@ struct ow_local_pair_lane {
 	struct ow_interval_results *results;
 	struct ow_interval_packets *before; /* packets that arrived in the interval before */
 	struct ow_shared_flows shared;      /* of what arrived */
+	struct ow_interval_copies *copies;  /* NULL: two clocks */
 	bool link_filter;                   /* the filter of the class names the link layer, */
 	bool met;                           /* and has matched packets at both interfaces */
 	struct ow_segment_clock *clock;     /* shared by both directions of a class */

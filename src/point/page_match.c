@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pages of both points side by side. Packets that are unlike all others meet by their id (reconcile/id_pairing.c).
- * Identical ones, which the copies of the pages and what still waits name, are taken apart again and paired by the
- * order in which they were sent and arrived.
+ * Identical ones, which the copies of the pages and what still waits name, are taken apart again and aligned by the
+ * times at which they were sent and arrived, or paired by their order.
  */
 #include "point/page_match.h"
 
@@ -45,6 +45,9 @@ struct join {
 	struct names names;
 	struct members at_a, at_b;
 	uint64_t duplicated;
+	int64_t *late_of_b; /* of the packets at B: which waiting packet it is; NULL until it is needed */
+	int64_t *time_ns;   /* of the copies of one packet: those that wait, those sent, those received */
+	size_t time_room;
 };
 
 /* The group of a packet, or 0. */
@@ -97,7 +100,7 @@ static int collect_names(struct join *join)
 		return r;
 	for (size_t j = 0; r == 0 && j < join->b->count; j++) {
 		uint64_t id = join->b->stamp[j].id;
-		if (join->of_b[j] != OW_PAIRING_NONE && ow_interval_results_waits(join->past->results, id))
+		if (ow_interval_results_waits(join->past->results, id) > (join->of_b[j] == OW_PAIRING_NONE))
 			r = add_name(&join->names, id, id);
 	}
 	return r;
@@ -150,41 +153,176 @@ static const uint32_t *group_of(const struct members *members, uint32_t g, size_
 	return members->place + from;
 }
 
-static void pair_group(struct join *join, uint32_t g)
+/* The packets of a group, in order, and how many of them wait from earlier intervals. */
+struct group {
+	uint64_t base;
+	const uint32_t *a, *b;
+	size_t as, bs, waiting;
+};
+
+static struct group take_group(struct join *join, uint32_t g)
 {
-	size_t as, bs, waiting = 0;
-	const uint32_t *a = group_of(&join->at_a, g, &as), *b = group_of(&join->at_b, g, &bs);
+	struct group group = {.base = join->names.base[g]};
+	group.a = group_of(&join->at_a, g, &group.as);
+	group.b = group_of(&join->at_b, g, &group.bs);
 	if (join->past->results)
-		waiting = ow_interval_results_waits(join->past->results, join->names.base[g]);
-	for (size_t i = 0; i < as; i++)
-		join->of_a[a[i]] = OW_PAIRING_NONE;
-	for (size_t j = 0; j < bs; j++)
-		join->of_b[b[j]] = OW_PAIRING_NONE;
-	struct ow_late_packets_turns turns = ow_late_packets_turns(waiting, as, bs);
+		group.waiting = ow_interval_results_waits(join->past->results, group.base);
+	for (size_t i = 0; i < group.as; i++)
+		join->of_a[group.a[i]] = OW_PAIRING_NONE;
+	for (size_t j = 0; j < group.bs; j++)
+		join->of_b[group.b[j]] = OW_PAIRING_NONE;
+	return group;
+}
+
+static void pair(struct join *join, uint32_t from, uint32_t to)
+{
+	join->of_a[from] = to;
+	join->of_b[to] = from;
+}
+
+/* The packet that was sent first arrives first. since_ns: none that was sent before this arrived now. */
+static void pair_in_turn(struct join *join, const struct group *g, int64_t since_ns)
+{
+	struct ow_late_packets_turns turns = ow_late_packets_turns(g->waiting, g->as, g->bs);
+	bool equal = g->waiting + g->as == g->bs;
 	for (size_t i = 0; i < turns.pairs; i++) {
-		uint32_t from = a[i], to = b[turns.late + i];
-		join->of_a[from] = to;
-		join->of_b[to] = from;
-		bool next_is_later = i + 1 == as || join->a->stamp[a[i + 1]].time_ns > join->b->stamp[to].time_ns;
-		join->doubtful[to] = !next_is_later && waiting + as != bs;
+		uint32_t to = g->b[turns.late + i];
+		pair(join, g->a[i], to);
+		bool next_is_later = i + 1 == g->as || join->a->stamp[g->a[i + 1]].time_ns > join->b->stamp[to].time_ns;
+		join->doubtful[to] = !next_is_later && !equal;
 	}
-	/* Whether it is late, or one of those that were sent just now. */
-	for (size_t j = 0; j < turns.late && as > 0 && waiting + as != bs; j++)
-		join->doubtful[b[j]] = join->a->stamp[a[0]].time_ns <= join->b->stamp[b[j]].time_ns;
-	if (as + waiting > 0)
-		join->duplicated += bs - turns.late - turns.pairs;
+	for (size_t j = 0; j < turns.late; j++) {
+		/* Whether it is late, or one of those that were sent just now. */
+		if (g->as > 0 && !equal)
+			join->doubtful[g->b[j]] = join->a->stamp[g->a[0]].time_ns <= join->b->stamp[g->b[j]].time_ns;
+		join->late_of_b[g->b[j]] = since_ns;
+	}
+	if (g->as + g->waiting > 0)
+		join->duplicated += g->bs - turns.late - turns.pairs;
+}
+
+/* As the alignment says. */
+static void pair_aligned(struct join *join, const struct group *g, const struct ow_align_arrival *arrival)
+{
+	const int64_t *received_ns = join->time_ns + g->waiting + g->as;
+	for (size_t j = 0; j < g->bs; j++) {
+		uint32_t to = g->b[j], sent = arrival[j].sent;
+		bool unsure = arrival[j].less_ns || arrival[j].more_ns;
+		join->late_of_b[to] = OW_LATE_PACKETS_NOBODY;
+		if (sent == OW_ALIGN_NONE) {
+			join->duplicated++;
+			continue;
+		}
+		join->doubtful[to] = unsure;
+		if (sent >= g->waiting)
+			pair(join, g->a[sent - g->waiting], to);
+		else
+			join->late_of_b[to] = join->time_ns[sent];
+		if (!unsure)
+			ow_interval_copies_note(join->past->copies, g->base, join->time_ns[sent], received_ns[j]);
+	}
+}
+
+/* Puts the times of a group one after the other: those that wait, those that were sent, those that were received. */
+static int list_times(struct join *join, const struct group *g)
+{
+	size_t n = g->waiting, all = n + g->as + g->bs;
+	if (OW_GROW(join->time_ns, join->time_room, all) < 0)
+		return -ENOMEM;
+	if (n)
+		ow_interval_results_waiting_times(join->past->results, g->base, join->time_ns);
+	for (size_t i = 0; i < g->as; i++)
+		join->time_ns[n++] = join->a->start_ns + join->a->stamp[g->a[i]].time_ns;
+	for (size_t j = 0; j < g->bs; j++)
+		join->time_ns[n++] = join->b->start_ns + join->b->stamp[g->b[j]].time_ns;
+	return 0;
+}
+
+/* Without those that wait and have not plausibly arrived now. */
+static void pair_since(struct join *join, const struct group *g, int64_t since_ns)
+{
+	size_t out = 0, surplus = g->bs > g->as ? g->bs - g->as : 0;
+	while (g->waiting > out + surplus && join->time_ns[out] < since_ns)
+		out++;
+	struct group rest = *g;
+	rest.waiting -= out;
+	pair_in_turn(join, &rest, rest.waiting ? join->time_ns[out] : OW_LATE_PACKETS_ANY);
+	for (size_t j = 0; j < g->bs; j++)
+		join->doubtful[g->b[j]] |= join->of_b[g->b[j]] == OW_PAIRING_NONE;
+}
+
+static int align_group(struct join *join, const struct group *g)
+{
+	struct ow_copies_verdict verdict;
+	size_t sents = g->waiting + g->as;
+	int r = list_times(join, g);
+	if (r == 0)
+		r = ow_interval_copies_align(join->past->copies,
+		                             &(struct ow_copy_times){g->base, join->time_ns, join->time_ns + sents,
+		                                                     (uint32_t)sents, (uint32_t)g->bs,
+		                                                     join->a->start_ns},
+		                             &verdict);
+	if (r < 0)
+		return r;
+	if (verdict.sure)
+		pair_aligned(join, g, verdict.arrival);
+	else
+		pair_since(join, g, verdict.since_ns);
+	return 0;
+}
+
+static int pair_group(struct join *join, uint32_t number)
+{
+	struct group g = take_group(join, number);
+	struct ow_interval_copies *copies = join->past->copies;
+	bool equal = !g.bs || (!g.waiting && g.as == g.bs);
+	if (!equal && copies && ow_interval_copies_fit(copies, g.waiting + g.as, g.bs))
+		return align_group(join, &g);
+	pair_in_turn(join, &g, equal ? OW_LATE_PACKETS_ANY : OW_LATE_PACKETS_OLDEST);
+	for (size_t j = 0; equal && copies && j < g.bs; j++)
+		ow_interval_copies_note(copies, g.base, join->a->start_ns + join->a->stamp[g.a[j]].time_ns,
+		                        join->b->start_ns + join->b->stamp[g.b[j]].time_ns);
+	return 0;
+}
+
+/* How long packets take that no other is like: of this interval, and of the last one. */
+static void learn_delays(struct join *join)
+{
+	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS];
+	struct ow_plausible *p = &join->past->copies->plausible;
+	size_t count = join->past->results ? ow_interval_results_delays(join->past->results, delay_ns) : 0;
+	for (size_t i = 0; i < count; i++)
+		ow_plausible_add(p, delay_ns[i]);
+	for (size_t i = 0, step = join->a->count / OW_JOINED_SAMPLES + 1; i < join->a->count; i += step) {
+		const struct ow_sighting *a = &join->a->stamp[i];
+		if (join->of_a[i] != OW_PAIRING_NONE && !group_named(&join->names, a->id))
+			ow_plausible_add(p, join->b->stamp[join->of_a[i]].time_ns - a->time_ns);
+	}
+	if (p->samples)
+		ow_plausible_update(p);
 }
 
 static int pair_identical(struct join *join)
 {
+	if (join->past->copies)
+		ow_interval_copies_begin(join->past->copies);
 	int r = collect_names(join);
 	if (r < 0 || !join->names.groups)
 		return r;
 	r = find_members(&join->names, join->a, &join->at_a);
 	if (r == 0)
 		r = find_members(&join->names, join->b, &join->at_b);
+	join->late_of_b = calloc(join->b->count + 1, sizeof *join->late_of_b);
+	if (r == 0 && !join->late_of_b)
+		r = -ENOMEM;
+	if (r < 0)
+		return r;
+	for (size_t j = 0; j < join->b->count; j++)
+		join->late_of_b[j] = OW_LATE_PACKETS_ANY;
+	if (join->past->copies)
+		learn_delays(join);
 	for (uint32_t g = 0; r == 0 && g < join->names.groups; g++)
-		pair_group(join, g);
+		r = pair_group(join, g);
 	return r;
 }
 
@@ -217,6 +355,8 @@ static void list_arrivals(const struct join *join, struct ow_interval_results_in
 			joined->only_b[only_bs] =
 				(struct ow_sighting){base_of(&join->names, b[j].id),
 			                             join->doubtful[j] ? OW_INTERVAL_RESULTS_NO_TIME : b[j].time_ns};
+			if (join->late_of_b)
+				joined->only_b_sent_ns[only_bs] = join->late_of_b[j];
 			joined->newest_ns[only_bs++] = newest_ns;
 			continue;
 		}
@@ -316,9 +456,11 @@ static int make_lists(const struct join *join, struct ow_interval_results_input 
 	joined->only_a = malloc((only_as + 1) * sizeof *joined->only_a);
 	joined->only_b = malloc((only_bs + 1) * sizeof *joined->only_b);
 	joined->newest_ns = malloc((only_bs + 1) * sizeof *joined->newest_ns);
+	joined->only_b_sent_ns = malloc((only_bs + 1) * sizeof *joined->only_b_sent_ns);
 	joined->delay_ns = malloc((matched + 1) * sizeof *joined->delay_ns);
 	joined->sample = malloc(OW_JOINED_SAMPLES * sizeof *joined->sample);
-	if (!joined->only_a || !joined->only_b || !joined->newest_ns || !joined->delay_ns || !joined->sample)
+	if (!joined->only_a || !joined->only_b || !joined->newest_ns || !joined->only_b_sent_ns || !joined->delay_ns ||
+	    !joined->sample)
 		return -ENOMEM;
 	list_only_a(join, joined->only_a);
 	list_arrivals(join, in, joined);
@@ -327,6 +469,7 @@ static int make_lists(const struct join *join, struct ow_interval_results_input 
 	in->only_a = joined->only_a;
 	in->only_b = joined->only_b;
 	in->newest_ns = joined->newest_ns;
+	in->only_b_sent_ns = join->late_of_b ? joined->only_b_sent_ns : NULL;
 	in->delay_ns = joined->delay_ns;
 	in->result.matched = matched;
 	in->result.duplicated = join->duplicated;
@@ -431,6 +574,8 @@ int ow_page_match_pair(const struct ow_interval_packets *a, const struct ow_inte
 	free(join.of_a);
 	free(join.of_b);
 	free(join.doubtful);
+	free(join.late_of_b);
+	free(join.time_ns);
 	ow_id_map_done(&join.names.by_id);
 	free(join.names.name);
 	free(join.names.base);
@@ -453,6 +598,7 @@ void ow_joined_done(struct ow_joined *joined)
 	free(joined->only_b);
 	free(joined->delay_ns);
 	free(joined->newest_ns);
+	free(joined->only_b_sent_ns);
 	free(joined->is_matched);
 	free(joined->sample);
 	*joined = (struct ow_joined){0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "reconcile/interval_copies.h"
 #include "reconcile/shared_flows.h"
 #include "estimate/clock_tracker.h"
 #include "record/interval_log.h"
@@ -11,14 +12,16 @@
  * reordering (RFC 4737), duplicates (a packet sent once and received more often keeps the delay of its first arrival,
  * RFC 5560).
  *
- * Identical packets are paired in turn (ow_late_packets_turns). Where another number arrived than was sent, the delay of
- * a pair is ambiguous if the next one had been sent before this one arrived, so that it could have been that.
+ * If as many identical packets arrived as were sent, they are paired in turn (ow_late_packets_turns). Otherwise they are
+ * aligned by their times (reconcile/interval_copies.h). If it is not clear which of them were sent before the interval,
+ * they are taken in turn as well, and the result says so; the delay of a pair is ambiguous then, if the next one had
+ * been sent before this one arrived.
  */
 
 /* The comparison of two intervals. It owns the arrays. */
 struct ow_joined {
 	struct ow_sighting *only_a, *only_b; /* by base id */
-	int64_t *delay_ns, *newest_ns;
+	int64_t *delay_ns, *newest_ns, *only_b_sent_ns;
 	uint8_t *is_matched; /* of A's packets, if flows are noted */
 	/* Some of the delays with the time of sending since the start of the interval, of packets that no other is
 	 * like. */
@@ -32,7 +35,8 @@ struct ow_page_match_past {
 	const struct ow_interval_results *results; /* waiting packets; may be NULL */
 	/* packets that arrived in the last interval, to detect duplicates; or NULL */
 	const struct ow_interval_packets *b;
-	struct ow_shared_flows *shared; /* if flows are noted; the flows of this interval are added */
+	struct ow_shared_flows *shared;    /* if flows are noted; the flows of this interval are added */
+	struct ow_interval_copies *copies; /* if the times of both points are comparable; or NULL */
 };
 
 /*

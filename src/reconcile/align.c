@@ -13,12 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORTEST   0.04 /* price of a delay of one sigma, to choose between assignments that differ by whole periods */
-#define JUMP_SIGMA 5.0  /* a change of the delay that is larger than this many usual ones is a jump */
-#define JUMPS_MANY 0.02 /* share of changes from which on jumps are usual: more than random variation explains */
-#define JUMP_BASE  2.0  /* price of the size of a jump */
-#define KEPT       OW_ALIGN_KEPT
-#define NONE       OW_ALIGN_NONE
+#define SHORTEST        0.04 /* price of a delay of one sigma, to choose between assignments that differ by whole periods */
+#define JUMP_SIGMA      5.0  /* a change of the delay that is larger than this many usual ones is a jump */
+#define JUMPS_MANY      0.02 /* share of changes from which on jumps are usual: more than random variation explains */
+#define JUMP_BASE       2.0  /* price of the size of a jump */
+#define KEPT            OW_ALIGN_KEPT
+#define SIGMA_RUNS      4   /* most alignments to find the usual change of the delay, .. */
+#define SIGMA_ENOUGH    0.1 /* .. until it changes by less than this share */
+#define LOSS_COST_LEAST 2.0 /* -log of the loss ratio */
+#define LOSS_COST_MOST  7.0
+#define NONE            OW_ALIGN_NONE
 
 int ow_aligner_create(struct ow_aligner **ret_aligner)
 {
@@ -421,6 +425,28 @@ int ow_align_decide(struct ow_aligner *a, uint32_t sents, uint32_t receiveds, st
 	ow_align_carry_free(*carry);
 	*carry = next;
 	return 0;
+}
+
+int ow_align_fit(struct ow_aligner *a, struct ow_align_model *model, const struct ow_align_carry *carry,
+                 const int64_t *sent_ns, uint32_t sents, const int64_t *received_ns, uint32_t receiveds,
+                 bool *ret_crowded)
+{
+	for (int run = 0;; run++) {
+		int r = ow_align(a, model, carry, sent_ns, sents, received_ns, receiveds, NULL, ret_crowded);
+		double sigma = ow_align_sigma(a), before = model->sigma_ns;
+		if (r < 0 || sigma < 0)
+			return r;
+		model->jump = ow_align_jump(a);
+		model->sigma_ns = fmax(sigma, OW_ALIGN_SIGMA_LEAST_NS);
+		if (run == SIGMA_RUNS || fabs(model->sigma_ns - before) <= SIGMA_ENOUGH * before)
+			return 0;
+	}
+}
+
+double ow_align_loss(double lost, double sent)
+{
+	double cost = lost > 0 ? -log(lost / sent) : INFINITY;
+	return fmin(fmax(cost, LOSS_COST_LEAST), LOSS_COST_MOST);
 }
 
 /* Queues make delays jump: up when they stall, and down in small steps when they drain. */

@@ -24,7 +24,8 @@ struct ow_align_model {
 	int64_t least_ns;        /* hardly any is shorter; 0 or below = not known */
 	int64_t low_ns, high_ns; /* nearly all are within these, generously */
 	bool causal;             /* delays below 0 are implausible */
-	int64_t reorder_ns;      /* packets that were sent this much later may have arrived before */
+	double plausible;   /* assignments that cost this much more than the best are not plausible; 0 = the usual */
+	int64_t reorder_ns; /* packets that were sent this much later may have arrived before */
 	/* What the captures cover; INT64_MIN and INT64_MAX: more than the time of these packets. */
 	int64_t sent_from_ns, sent_to_ns, received_from_ns, received_to_ns;
 	bool ends; /* no further copy follows */
@@ -34,6 +35,7 @@ struct ow_align_model {
 
 #define OW_ALIGN_NO_COPIES \
 	40.0 /* price of a copy if there are none: more than the price of slow packets that arrive together */
+#define OW_ALIGN_COPY 7.0 /* the same if there are some */
 #define OW_ALIGN_NONE UINT32_MAX
 #define OW_ALIGN_KEPT 3 /* arrivals before an undecided one with which its delay is compared */
 
@@ -64,9 +66,19 @@ int ow_align(struct ow_aligner *aligner, const struct ow_align_model *model, con
              const int64_t *sent_ns, uint32_t sents, const int64_t *received_ns, uint32_t receiveds,
              struct ow_align_arrival *ret_arrival, bool *ret_crowded);
 
+/* The same several times: the result gives the usual change of the delay and the price of a jump, with which it is
+ * repeated. They are left in *model, if there are enough pairs to know them. */
+int ow_align_fit(struct ow_aligner *aligner, struct ow_align_model *model, const struct ow_align_carry *carry,
+                 const int64_t *sent_ns, uint32_t sents, const int64_t *received_ns, uint32_t receiveds,
+                 bool *ret_crowded);
+
 /* After ow_align: its first `sents` and `receiveds` are decided. Replaces *carry by what the next call needs. */
 int ow_align_decide(struct ow_aligner *aligner, uint32_t sents, uint32_t receiveds, struct ow_align_carry **carry);
 void ow_align_carry_free(struct ow_align_carry *carry);
+
+#define OW_ALIGN_SIGMA_LEAST_NS 1000.0
+/* The price of a lost packet, if so many of those that were sent are. */
+double ow_align_loss(double lost, double sent);
 
 #define OW_ALIGN_JUMP 10.0 /* the price of a jump if there are hardly any */
 /* The price of a jump, from the last result. */

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define PLAUSIBLE 16.0 /* an assignment that costs this much more than the best is not plausible */
+#define PLAUSIBLE 16.0 /* the usual price above the best from which on an assignment is not plausible */
 #define NONE      OW_ALIGN_NONE
 
 /* The cost of the best assignment in which arrival j is packet i. */
@@ -188,7 +188,9 @@ static double dearest_copy(const struct ow_aligner *a, uint32_t j)
 
 void ow_align_judge(struct ow_aligner *a, const struct ow_align_view *forth, struct ow_align_arrival *arrival)
 {
-	struct verdict verdict = {.limit = best_of_all(a, forth) + PLAUSIBLE, .shortest = INFINITY};
+	struct verdict verdict = {.limit = best_of_all(a, forth) +
+	                                   (a->model.plausible > 0 ? a->model.plausible : PLAUSIBLE),
+	                          .shortest = INFINITY};
 	sure_rows(a, forth, verdict.limit, &verdict.first_sure, &verdict.last_sure);
 	note_plausible(a, forth, &verdict, arrival);
 	for (uint32_t j = a->old_receiveds; j < a->receiveds; j++) {

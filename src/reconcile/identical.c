@@ -24,21 +24,16 @@
 #define ROWS_EARLY (2 * ROWS_MAX) /* waiting arrivals from which on the oldest are reported before their time */
 /* if one packet in this many is too early, the clocks are the cause, not identical packets */
 #define CLOCK_STEP_SHARE 20
-#define DIRECTION_FROM   32u /* copies at each side that are enough to find their direction */
-#define MORE_PAIRS       1.3 /* more than a loss of 20 % explains */
-#define FIT_CLEAR        3.0 /* the product of mean delay and mean change is clearly less */
-#define SKEW_CLEAR       0.1 /* of the usual change of the delay */
-#define SIGMA_RUNS       4   /* most alignments to find the usual change of the delay, .. */
-#define SIGMA_ENOUGH     0.1 /* .. until it changes by less than this share */
-#define SIGMA_LEAST_NS   1000.0
-#define UNKNOWN          INT64_MAX /* in less_ns: the delay is not known at all */
-#define SLACK_NS         2000      /* two ticks of a microsecond clock */
-#define GROUP_SMALL      100u      /* packets */
-#define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
-#define LOSS_COST_MOST   7.0
-#define COPY_COST        7.0 /* of a copy, and -log of the share of unique packets that arrive twice; .. */
-#define COPY_KNOWN       3.0 /* the same in a large group, if there are .. */
-#define COPIES_MANY      8   /* .. this many; */
+#define DIRECTION_FROM   32u           /* copies at each side that are enough to find their direction */
+#define MORE_PAIRS       1.3           /* more than a loss of 20 % explains */
+#define FIT_CLEAR        3.0           /* the product of mean delay and mean change is clearly less */
+#define SKEW_CLEAR       0.1           /* of the usual change of the delay */
+#define UNKNOWN          INT64_MAX     /* in less_ns: the delay is not known at all */
+#define SLACK_NS         2000          /* two ticks of a microsecond clock */
+#define GROUP_SMALL      100u          /* packets */
+#define COPY_COST        OW_ALIGN_COPY /* of a copy, and -log of the share of unique packets that arrive twice; .. */
+#define COPY_KNOWN       3.0           /* the same in a large group, if there are .. */
+#define COPIES_MANY      8             /* .. this many; */
 
 /* What an alignment works on. */
 struct ow_group_scratch {
@@ -233,8 +228,7 @@ static double loss_cost(const struct ow_matcher *m, enum ow_direction way)
 		lost += (double)m->group_lost[way];
 		sent += (double)m->group_sent[way];
 	}
-	double cost = lost > 0 ? -log(lost / sent) : INFINITY;
-	return cost < LOSS_COST_LEAST ? LOSS_COST_LEAST : cost > LOSS_COST_MOST ? LOSS_COST_MOST : cost;
+	return ow_align_loss(lost, sent);
 }
 
 /*
@@ -262,7 +256,7 @@ static double first_sigma(const struct ow_matcher *m, enum ow_direction way)
 	double sigma = n > 1 ? (double)((__int128)x->time_ns[to][n - 1] - x->time_ns[to][0]) / (n - 1) : 1e6;
 	if (n <= 4 && p->known && (double)(p->high_ns - p->low_ns) / 4 < sigma)
 		sigma = (double)(p->high_ns - p->low_ns) / 4;
-	return sigma > SIGMA_LEAST_NS ? sigma : SIGMA_LEAST_NS;
+	return sigma > OW_ALIGN_SIGMA_LEAST_NS ? sigma : OW_ALIGN_SIGMA_LEAST_NS;
 }
 
 /* The smallest delay. Delays that vary do not show it: then nearly half of their smallest. */
@@ -329,24 +323,18 @@ static int align(struct ow_matcher *m, uint32_t q, enum ow_direction way, bool e
 	bool known = x->count[!from] >= ROWS_KNOWN && m->sigma_ns[way] > 0;
 	if (known)
 		model.sigma_ns = m->sigma_ns[way];
-	for (int run = 0; !known; run++) {
-		int r = ow_align(m->aligner, &model, m->waiting.queue[q].carry, x->time_ns[from], x->count[from],
-		                 x->time_ns[!from], x->count[!from], NULL, ret_crowded);
-		if (r < 0)
-			return r;
-		double sigma = ow_align_sigma(m->aligner), before = model.sigma_ns;
-		if (sigma < 0)
-			break;
-		model.jump = ow_align_jump(m->aligner);
-		model.sigma_ns = m->sigma_ns[way] = sigma > SIGMA_LEAST_NS ? sigma : SIGMA_LEAST_NS;
-		if (run == SIGMA_RUNS || fabs(model.sigma_ns - before) <= SIGMA_ENOUGH * before)
-			break;
-	}
-	int r = ow_align(m->aligner, &model, m->waiting.queue[q].carry, x->time_ns[from], x->count[from],
-	                 x->time_ns[!from], x->count[!from], x->arrival, ret_crowded);
+	int r = known ? 0
+	              : ow_align_fit(m->aligner, &model, m->waiting.queue[q].carry, x->time_ns[from], x->count[from],
+	                             x->time_ns[!from], x->count[!from], ret_crowded);
+	if (r < 0)
+		return r;
+	if (!known && ow_align_sigma(m->aligner) >= 0)
+		m->sigma_ns[way] = model.sigma_ns;
+	r = ow_align(m->aligner, &model, m->waiting.queue[q].carry, x->time_ns[from], x->count[from], x->time_ns[!from],
+	             x->count[!from], x->arrival, ret_crowded);
 	double sigma = r == 0 ? ow_align_sigma(m->aligner) : -1;
 	if (known && sigma >= 0)
-		m->sigma_ns[way] = fmax(sigma, SIGMA_LEAST_NS);
+		m->sigma_ns[way] = fmax(sigma, OW_ALIGN_SIGMA_LEAST_NS);
 	return r;
 }
 
@@ -362,7 +350,7 @@ static struct fit fit_of(const struct ow_matcher *m, enum ow_direction way)
 	const struct ow_group_scratch *x = m->scratch;
 	enum ow_side from = sender(way);
 	double *delay = m->scratch->delay, sum = 0;
-	struct fit fit = {.change_ns = fmax(ow_align_sigma(m->aligner), SIGMA_LEAST_NS)};
+	struct fit fit = {.change_ns = fmax(ow_align_sigma(m->aligner), OW_ALIGN_SIGMA_LEAST_NS)};
 	for (uint32_t j = 0; j < x->count[!from]; j++) {
 		uint32_t sent = x->arrival[j].sent;
 		if (sent == OW_ALIGN_NONE || x->arrival[j].forced)

@@ -181,6 +181,13 @@ size_t ow_late_packets_waits_since(const struct ow_late_packets *late, uint64_t 
 	return waits;
 }
 
+void ow_late_packets_times(const struct ow_late_packets *late, uint64_t id, int64_t *ret_sent_ns)
+{
+	const struct node *node = front_of(&late->sent, id);
+	for (size_t i = 0; node; node = node->next ? late->sent.node + node->next - 1 : NULL)
+		ret_sent_ns[i++] = node->packet.time_ns;
+}
+
 size_t ow_late_packets_waiting(const struct ow_late_packets *late)
 {
 	return late->sent.used;
@@ -321,12 +328,14 @@ static void meet(struct ow_late_packets *late, struct ow_late_packets_late *foun
 
 /* A packet that only B has: late if it waits. A packet cannot be late for the interval in which it was sent. */
 static bool came_late(struct ow_late_packets *late, uint64_t number, size_t place, const struct waiting *arrived,
-                      bool timed, int64_t since_ns)
+                      bool timed, int64_t since_ns, int64_t sent_ns)
 {
 	struct node *front = front_of(&late->sent, arrived->id);
-	if (!front || front->packet.number >= number)
+	if (!front || front->packet.number >= number || sent_ns == OW_LATE_PACKETS_NOBODY)
 		return false;
-	const struct waiting w = take_since(&late->sent, front, timed ? INT64_MIN : since_ns, number);
+	bool known = sent_ns > OW_LATE_PACKETS_OLDEST;
+	since_ns = known ? sent_ns : timed ? INT64_MIN : since_ns;
+	const struct waiting w = take_since(&late->sent, front, since_ns, number);
 	front = front_of(&late->sent, arrived->id);
 	struct ow_late_packets_late found = {
 		.id = arrived->id,
@@ -336,8 +345,9 @@ static bool came_late(struct ow_late_packets *late, uint64_t number, size_t plac
 		.delay_ns = timed ? difference(arrived->time_ns, w.time_ns) : 0,
 		.flow = w.flow,
 		.arrival_flow = arrived->flow,
-		.alike = !timed || (front && front->packet.time_ns <= arrived->time_ns),
+		.alike = !timed || (!known && front && front->packet.time_ns <= arrived->time_ns),
 		.timed = timed,
+		.doubted = !timed && sent_ns != OW_LATE_PACKETS_ANY,
 	};
 	meet(late, &found, &open_of(late, w.number)->account, &open_of(late, number)->account);
 	return true;
@@ -439,7 +449,8 @@ int ow_late_packets_step(struct ow_late_packets *late, const struct ow_late_pack
 	for (size_t i = 0; i < in->only_bs; i++) {
 		struct waiting waiting = {in->only_b[i].id, absolute(in, in->only_b + i), number, in->only_b[i].flow};
 		bool timed = in->only_b[i].time_ns != OW_LATE_PACKETS_NO_TIME;
-		if (!came_late(late, number, i, &waiting, timed, in->since_ns) && in->early_ns > 0 && timed)
+		int64_t sent_ns = in->sent_ns ? in->sent_ns[i] : OW_LATE_PACKETS_ANY;
+		if (!came_late(late, number, i, &waiting, timed, in->since_ns, sent_ns) && in->early_ns > 0 && timed)
 			insert(&late->arrived, waiting);
 	}
 	bool settled = number - late->first == late->horizon;

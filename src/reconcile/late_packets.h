@@ -29,6 +29,11 @@
 /* In only_b: the time of arrival is not known. A packet that matches it is late, with an unknown delay. */
 #define OW_LATE_PACKETS_NO_TIME INT64_MIN
 
+/* In sent_ns. */
+#define OW_LATE_PACKETS_ANY    INT64_MIN
+#define OW_LATE_PACKETS_OLDEST (INT64_MIN + 1) /* any, but without a time it may be another */
+#define OW_LATE_PACKETS_NOBODY INT64_MAX
+
 struct ow_late_packets;
 
 /* The input of one interval. Times are since its start, as in the synopses. */
@@ -40,6 +45,9 @@ struct ow_late_packets_interval {
 	int64_t shift_ns; /* B's interval begins so much later than A's */
 	int64_t early_ns; /* a packet may arrive in the interval before its own, up to this much before it was sent */
 	int64_t since_ns; /* packets without a time of arrival were rather sent at this time or later */
+	/* For each of only_b: it was sent at this time or later, the first of those that wait; OW_LATE_PACKETS_ANY: not known,
+	 * OW_LATE_PACKETS_NOBODY: none of those that wait. NULL: nothing is known. */
+	const int64_t *sent_ns;
 };
 
 struct ow_late_packets_account {
@@ -62,8 +70,9 @@ struct ow_late_packets_late {
 	int64_t sent_ns;
 	int64_t delay_ns;
 	uint32_t flow, arrival_flow; /* as only_a and only_b have them */
-	bool alike; /* another packet of this id had been sent when it arrived: its delay is uncertain */
-	bool timed; /* when it arrived is known */
+	bool alike;   /* another packet of this id had been sent when it arrived: its delay is uncertain */
+	bool timed;   /* when it arrived is known */
+	bool doubted; /* sent_ns says which it is, and it has no time: it may also be another */
 };
 
 /* Callbacks during ow_late_packets_step and ow_late_packets_flush. Each may be NULL. */
@@ -116,6 +125,8 @@ static inline struct ow_late_packets_turns ow_late_packets_turns(size_t waiting,
 size_t ow_late_packets_waits(const struct ow_late_packets *late, uint64_t id);
 /* Only those that were sent at this time or later. */
 size_t ow_late_packets_waits_since(const struct ow_late_packets *late, uint64_t id, int64_t since_ns);
+/* Their times of sending, in order; there is room for as many as wait. */
+void ow_late_packets_times(const struct ow_late_packets *late, uint64_t id, int64_t *ret_sent_ns);
 size_t ow_late_packets_waiting(const struct ow_late_packets *late);
 
 /* Over all intervals so far. */

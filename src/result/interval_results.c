@@ -26,6 +26,13 @@ static int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+/* An identical packet of any interval from the first on may be the one that arrived in the last. */
+static void doubt_between(struct ow_interval_results *results, uint64_t first, uint64_t last)
+{
+	for (uint64_t number = first; number <= last; number++)
+		ow_interval_results_open_of(results, number)->in_turn++;
+}
+
 /* A packet arrived in another interval. */
 static void on_late(void *arg, const struct ow_late_packets_late *late)
 {
@@ -43,8 +50,12 @@ static void on_late(void *arg, const struct ow_late_packets_late *late)
 		sender->alike++;
 		/* Nothing tells how long packets take: each of these may be lost, and another one late. */
 		bool in_turn = !late->timed && results->reach_ns < 0;
-		sender->in_turn += in_turn;
-		receiver->in_turn += in_turn;
+		if (late->doubted) {
+			doubt_between(results, newest - late->age, newest - late->arrived);
+		} else {
+			sender->in_turn += in_turn;
+			receiver->in_turn += in_turn;
+		}
 		return;
 	}
 	ow_delays_add(sender->delays, late->delay_ns + ow_result_clock_added_ns(&sender->result), 1);
@@ -166,6 +177,11 @@ size_t ow_interval_results_in_turn(const struct ow_interval_results *results, ui
 	size_t surplus = received > sent ? received - sent : 0;
 	surplus = surplus < waits ? surplus : waits;
 	return likely > surplus ? likely : surplus;
+}
+
+void ow_interval_results_waiting_times(const struct ow_interval_results *results, uint64_t name, int64_t *ret_sent_ns)
+{
+	ow_late_packets_times(results->late_packets, name, ret_sent_ns);
 }
 
 size_t ow_interval_results_waiting(const struct ow_interval_results *results)
@@ -293,10 +309,10 @@ static int carry_on(struct ow_interval_results *results, struct ow_interval_resu
                     const struct ow_interval_results_input *in, struct ow_late_packets_account *ret_account)
 {
 	struct ow_late_packets_interval interval = {
-		in->result.start_ns, in->result.sent, in->result.received,
-		in->only_a,          in->only_b,      in->only_as,
-		in->only_bs,         in->shift_ns,    ow_interval_results_early(results, &in->result),
-		late_since(results)};
+		in->result.start_ns, in->result.sent,   in->result.received,
+		in->only_a,          in->only_b,        in->only_as,
+		in->only_bs,         in->shift_ns,      ow_interval_results_early(results, &in->result),
+		late_since(results), in->only_b_sent_ns};
 	results->unplaced_ns = ow_interval_results_unplaced_until(results, &in->result);
 	for (size_t i = 0; results->unplaced_ns && i < in->only_bs; i++)
 		open->unplaced += ow_interval_results_is_unplaced(results, in->only_b + i);

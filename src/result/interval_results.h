@@ -54,6 +54,10 @@ struct ow_interval_results_input {
 	 */
 	const int64_t *delay_ns;
 	size_t delays;
+	/* For each of only_b, which of the waiting packets of its name it is, by the time of sending (absolute), or
+	 * OW_LATE_PACKETS_ANY or _NOBODY (reconcile/late_packets.h). One without a time may also be of this interval, and the
+	 * result says so. NULL: nothing is known. */
+	const int64_t *only_b_sent_ns;
 	/*
 	 * If the order is known (otherwise NULL): for each packet of only_b, the latest sending time of the packets
 	 * that had arrived before it; and the same for the end of the interval. Since the start of the interval;
@@ -149,6 +153,8 @@ size_t ow_interval_results_waits(const struct ow_interval_results *results, uint
  * can be late by the delays so far, and those that more packets were received for than sent. */
 size_t ow_interval_results_in_turn(const struct ow_interval_results *results, uint64_t name, size_t sent,
                                    size_t received);
+/* The times when the waiting packets of this name were sent, in order; room for as many. */
+void ow_interval_results_waiting_times(const struct ow_interval_results *results, uint64_t name, int64_t *ret_sent_ns);
 size_t ow_interval_results_waiting(const struct ow_interval_results *results);
 
 /*

@@ -9,6 +9,7 @@
  */
 struct history {
 	struct ow_interval_results *settle;
+	struct ow_interval_copies *copies;
 	struct ow_interval_result *first, *final; /* by interval */
 	size_t firsts, finals;
 };

@@ -89,6 +89,43 @@ static void test_same_id(void **state)
 	ow_late_packets_free(carry);
 }
 
+/* Where the caller knows which of the identical packets arrived, that one is late, or none. */
+static void test_named(void **state)
+{
+	(void)state;
+	const struct ow_sighting sent[] = {{7, 10}, {7, 50}, {7, 90}}, arrived[] = {{7, 5}, {7, 6}};
+	static const struct {
+		int64_t sent_ns[2];
+		double delay_ns;
+	} cases[] = {
+		{{OW_LATE_PACKETS_ANY, OW_LATE_PACKETS_ANY}, 95 + 56},
+		{{50, 90}, 55 + 16},
+		{{90, OW_LATE_PACKETS_NOBODY}, 15},
+		{{OW_LATE_PACKETS_NOBODY, OW_LATE_PACKETS_OLDEST}, 96},
+		{{60, 60}, 15 + 96}, /* no other was sent so late: the oldest */
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		struct ow_late_packets *carry;
+		struct ow_late_packets_account one;
+		unsigned nobody =
+			cases[k].sent_ns[0] == OW_LATE_PACKETS_NOBODY || cases[k].sent_ns[1] == OW_LATE_PACKETS_NOBODY;
+		assert_int_equal(ow_late_packets_create(1, &carry), 0);
+		assert_int_equal(step(carry, 0, 0, sent, 3, NULL, 0, &one), 0);
+		int64_t times[3];
+		ow_late_packets_times(carry, 7, times);
+		assert_true(times[0] == 10 && times[1] == 50 && times[2] == 90);
+		struct ow_late_packets_interval in = {
+			.start_ns = 100, .received = 2, .only_b = arrived, .only_bs = 2, .sent_ns = cases[k].sent_ns};
+		assert_int_equal(ow_late_packets_step(carry, &in, &one), 1);
+		assert_int_equal(one.late, 2 - nobody);
+		assert_int_equal(one.lost, 1 + nobody);
+		assert_true(one.late_delay_ns == cases[k].delay_ns);
+		assert_int_equal(ow_late_packets_flush(carry, &one), 1);
+		assert_int_equal(one.extra, nobody);
+		ow_late_packets_free(carry);
+	}
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -391,11 +428,17 @@ static void identical_packets_take_turns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_example), cmocka_unit_test(test_horizon),
-		cmocka_unit_test(test_same_id), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_random),  cmocka_unit_test(test_late_is_not_lost),
-		cmocka_unit_test(test_told),    cmocka_unit_test(test_early),
-		cmocka_unit_test(test_flood),   cmocka_unit_test(identical_packets_take_turns),
+		cmocka_unit_test(test_example),
+		cmocka_unit_test(test_horizon),
+		cmocka_unit_test(test_same_id),
+		cmocka_unit_test(test_named),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_late_is_not_lost),
+		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(identical_packets_take_turns),
 		cmocka_unit_test(test_since),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

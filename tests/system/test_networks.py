@@ -363,6 +363,29 @@ class OneRouter(Case):
             print(*brief(forth), log, sep="\n")
         return forth
 
+    def identical(self, *others):
+        """Packets that are all the same, 200 a second, one in 19 lost: each loss is in the interval in which it arose."""
+        n = self.network()
+        n.nft("m", DROP.format(where="udp length 80 numgen inc mod 19 0"))
+        n.source("s", [stream("10.2", count=817, rate=200, same=True, id=1, df=0x4000), *others])
+        forth = self.live(n, "m", ("to_a", "to_b"))
+        self.assertEqual(n.counters("m")["lost"], 43)
+        self.assertEqual(self.total(forth, "lost", "extra"), [43, 0], brief(forth))
+        for r in forth:
+            if r["status"] == "measured" and not others:
+                self.assertLessEqual(abs(r["lost"] - r["sent"] / 19), 2, brief(forth))
+        self.assertGreaterEqual(sum(r["status"] == "measured" and r["lost"] > 0 for r in forth), 3, brief(forth))
+        return forth
+
+    def test_live_identical(self):
+        forth = self.identical(stream("10.2", count=410, rate=100, size=300))
+        for r in forth:
+            if r["status"] == "measured" and r["sent"] == 300:
+                self.assertLessEqual(abs(r["lost"] - 200 / 19), 2, brief(forth))
+
+    def test_live_identical_alone(self):
+        self.identical()
+
     def test_live_fragments(self):
         """The router cuts long packets, and drops some before."""
         n = self.network(mtu=1000)

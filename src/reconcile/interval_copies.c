@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reconcile/interval_copies.h"
+
+#include "base/array.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNED_MAX 16384 /* arrivals of an interval */
+#define PACKETS_MAX 4096  /* whose pairs are kept */
+#define PAIRS       8     /* of a packet */
+#define PLAUSIBLE   6.0  /* price above the best from which on an assignment is no reason to call an interval partial */
+#define SLACK_NS    2000 /* two ticks of a microsecond clock */
+#define NONE        UINT32_MAX
+
+/* The last pairs of a packet: a ring. */
+struct ow_copies_pairs {
+	uint64_t id;
+	size_t count; /* of all */
+	int64_t sent_ns[PAIRS], received_ns[PAIRS];
+};
+
+int ow_interval_copies_create(struct ow_interval_copies **ret_copies)
+{
+	struct ow_interval_copies *copies = calloc(1, sizeof *copies);
+	if (!copies || ow_aligner_create(&copies->aligner) < 0) {
+		free(copies);
+		return -ENOMEM;
+	}
+	ow_plausible_init(&copies->plausible);
+	*ret_copies = copies;
+	return 0;
+}
+
+void ow_interval_copies_free(struct ow_interval_copies *copies)
+{
+	if (!copies)
+		return;
+	ow_aligner_free(copies->aligner);
+	for (int k = 0; k < 2; k++) {
+		free(copies->pairs[k]);
+		ow_id_map_done(&copies->by_id[k]);
+	}
+	free(copies->sent_ns);
+	free(copies->received_ns);
+	free(copies->place);
+	free(copies->arrival);
+	free(copies);
+}
+
+void ow_interval_copies_begin(struct ow_interval_copies *copies)
+{
+	struct ow_copies_pairs *pairs = copies->pairs[1];
+	size_t room = copies->room[1];
+	struct ow_id_map by_id = copies->by_id[1];
+	copies->pairs[1] = copies->pairs[0];
+	copies->room[1] = copies->room[0];
+	copies->count[1] = copies->count[0];
+	copies->by_id[1] = copies->by_id[0];
+	copies->pairs[0] = pairs;
+	copies->room[0] = room;
+	copies->count[0] = 0;
+	copies->by_id[0] = by_id;
+	ow_id_map_clear(&copies->by_id[0]);
+	copies->aligned = 0;
+	ow_plausible_init(&copies->plausible);
+}
+
+static struct ow_copies_pairs *pairs_of(const struct ow_interval_copies *copies, int when, uint64_t id)
+{
+	uint32_t at = copies->count[when] ? OW_ID_MAP_FIND(&copies->by_id[when], id, i, copies->pairs[when][i].id == id)
+	                                  : OW_ID_MAP_NONE;
+	return at == OW_ID_MAP_NONE ? NULL : copies->pairs[when] + at;
+}
+
+void ow_interval_copies_note(struct ow_interval_copies *copies, uint64_t id, int64_t sent_ns, int64_t received_ns)
+{
+	struct ow_copies_pairs *pairs = pairs_of(copies, 0, id);
+	if (!pairs) {
+		size_t n = copies->count[0];
+		if (n == PACKETS_MAX || OW_GROW(copies->pairs[0], copies->room[0], n + 1) < 0 ||
+		    ow_id_map_add(&copies->by_id[0], id, (uint32_t)n) < 0)
+			return;
+		pairs = &copies->pairs[0][copies->count[0]++];
+		*pairs = (struct ow_copies_pairs){.id = id};
+	}
+	pairs->sent_ns[pairs->count % PAIRS] = sent_ns;
+	pairs->received_ns[pairs->count++ % PAIRS] = received_ns;
+}
+
+bool ow_interval_copies_fit(const struct ow_interval_copies *copies, size_t sents, size_t receiveds)
+{
+	return sents && receiveds && sents <= OW_INTERVAL_COPIES_MAX && receiveds <= OW_INTERVAL_COPIES_MAX &&
+	       copies->aligned + receiveds <= ALIGNED_MAX;
+}
+
+/* -- what is aligned: the last pairs of the interval before, and the copies ----------------------------------------- */
+
+struct input {
+	const struct ow_copy_times *of;
+	uint32_t sents, receiveds, pairs; /* with `pairs` from before */
+};
+
+static int make_room(struct ow_interval_copies *c, size_t sents, size_t receiveds)
+{
+	if (OW_GROW(c->sent_ns, c->sent_room, sents) < 0 || OW_GROW(c->place, c->place_room, sents) < 0 ||
+	    OW_GROW(c->received_ns, c->received_room, receiveds) < 0 ||
+	    OW_GROW(c->arrival, c->arrival_room, receiveds) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* Merges the times of sending; place: the index in `of`, or NONE. Times ascend, also if captures are out of order. before: the
+ * pairs, or NULL. */
+static int collect(struct ow_interval_copies *c, const struct ow_copy_times *of, const struct ow_copies_pairs *before,
+                   struct input *ret_input)
+{
+	size_t pairs = !before ? 0 : before->count < PAIRS ? before->count : PAIRS, k = 0, n = 0;
+	size_t first = before && before->count > PAIRS ? before->count % PAIRS : 0;
+	if (make_room(c, of->sents + pairs, of->receiveds + pairs) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < of->sents || k < pairs;) {
+		size_t at = (first + k) % PAIRS;
+		bool old = k < pairs && (i == of->sents || before->sent_ns[at] <= of->sent_ns[i]);
+		c->place[n] = old ? NONE : (uint32_t)i;
+		int64_t time_ns = old ? before->sent_ns[at] : of->sent_ns[i];
+		c->sent_ns[n] = n && c->sent_ns[n - 1] > time_ns ? c->sent_ns[n - 1] : time_ns;
+		n++;
+		k += old;
+		i += !old;
+	}
+	for (size_t j = 0; j < of->receiveds + pairs; j++) {
+		int64_t time_ns = j < pairs ? before->received_ns[(first + j) % PAIRS] : of->received_ns[j - pairs];
+		c->received_ns[j] = j && c->received_ns[j - 1] > time_ns ? c->received_ns[j - 1] : time_ns;
+	}
+	*ret_input = (struct input){of, (uint32_t)n, (uint32_t)(of->receiveds + pairs), (uint32_t)pairs};
+	return 0;
+}
+
+/* -- the alignment ------------------------------------------------------------------------------------------------ */
+
+static struct ow_align_model model_of(const struct ow_interval_copies *c, const struct input *in)
+{
+	const struct ow_plausible *p = &c->plausible;
+	const struct ow_copy_times *of = in->of;
+	const int64_t *received = c->received_ns;
+	uint32_t n = in->receiveds, sents = 0;
+	while (sents < of->sents && of->sent_ns[of->sents - 1 - sents] >= of->start_ns)
+		sents++;
+	int64_t first = c->sent_ns[0] < received[0] ? c->sent_ns[0] : received[0];
+	return (struct ow_align_model){
+		.window_ns = received[n - 1] - first + SLACK_NS,
+		.soonest_ns = -SLACK_NS,
+		.sigma_ns = n > 1 ? (double)(received[n - 1] - received[0]) / (n - 1) : 1e6,
+		.jump = OW_ALIGN_JUMP,
+		.loss = ow_align_loss(sents > of->receiveds ? sents - of->receiveds : 0, sents),
+		.copy = of->receiveds > of->sents ? OW_ALIGN_COPY : OW_ALIGN_NO_COPIES,
+		.ranged = p->known,
+		.least_ns = p->least_ns,
+		.low_ns = p->low_ns,
+		.high_ns = p->high_ns,
+		.causal = true,
+		.plausible = PLAUSIBLE,
+		.sent_from_ns = INT64_MIN,
+		.sent_to_ns = INT64_MAX,
+		/* What was sent long before, and has not arrived, does not count as loss once more. */
+		.received_from_ns = in->pairs ? received[0] : of->start_ns,
+		.received_to_ns = INT64_MAX,
+	};
+}
+
+/* How far back the arrival may have been sent, and whether that is on the other side of the start of the interval. */
+static void judge(const struct ow_copy_times *of, const struct ow_align_arrival *arrival,
+                  struct ow_copies_verdict *verdict)
+{
+	int64_t first = of->sent_ns[0], last = of->sent_ns[of->sents - 1], from = last, to = last;
+	if (arrival->sent != NONE) {
+		int64_t sent = of->sent_ns[arrival->sent];
+		from = arrival->more_ns < sent - first ? sent - arrival->more_ns : first;
+		to = arrival->less_ns < last - sent ? sent + arrival->less_ns : last;
+	}
+	verdict->sure &= (from >= of->start_ns) == (to >= of->start_ns);
+	verdict->since_ns = from < verdict->since_ns ? from : verdict->since_ns;
+}
+
+/* The arrivals of this interval, with the packets as `of` numbers them. False if the pairs of the last one were not found
+ * again. */
+static bool translate(struct ow_interval_copies *c, const struct input *in)
+{
+	bool same = true;
+	for (uint32_t j = 0; j < in->receiveds; j++) {
+		struct ow_align_arrival *arrival = &c->arrival[j];
+		uint32_t sent = arrival->sent;
+		bool old = sent != NONE && c->place[sent] == NONE;
+		arrival->sent = sent == NONE ? NONE : c->place[sent];
+		same &= old == (j < in->pairs);
+	}
+	return same;
+}
+
+/* Whether other packets take less time than passes between two copies. If not, and if there are no pairs to continue from,
+ * all delays may be longer by that time. */
+static bool is_sparse(const struct ow_interval_copies *c, const struct ow_copy_times *of)
+{
+	uint32_t first = of->sents - 1;
+	while (first > 0 && (first + 2 > of->sents || of->sent_ns[first - 1] >= of->start_ns))
+		first--;
+	int64_t gap_ns =
+		of->sents > 1 ? (of->sent_ns[of->sents - 1] - of->sent_ns[first]) / (of->sents - 1 - first) : INT64_MAX;
+	return c->plausible.known && c->plausible.high_ns < gap_ns / 2;
+}
+
+/* Returns 1 if everything was aligned as it should be, 0 if not. */
+static int align(struct ow_interval_copies *c, const struct ow_copy_times *of, const struct ow_copies_pairs *before,
+                 struct input *ret_input)
+{
+	bool crowded = false;
+	int r = collect(c, of, before, ret_input);
+	if (r < 0)
+		return r;
+	struct ow_align_model model = model_of(c, ret_input);
+	uint32_t sents = ret_input->sents, receiveds = ret_input->receiveds;
+	r = ow_align_fit(c->aligner, &model, NULL, c->sent_ns, sents, c->received_ns, receiveds, &crowded);
+	if (r == 0)
+		r = ow_align(c->aligner, &model, NULL, c->sent_ns, sents, c->received_ns, receiveds, c->arrival,
+		             &crowded);
+	c->aligned += of->receiveds;
+	return r < 0 ? r : translate(c, ret_input) && !crowded;
+}
+
+int ow_interval_copies_align(struct ow_interval_copies *c, const struct ow_copy_times *of,
+                             struct ow_copies_verdict *ret_verdict)
+{
+	struct input in;
+	const struct ow_copies_pairs *before = pairs_of(c, 1, of->id);
+	int r = align(c, of, before, &in);
+	if (r == 0 && before)
+		r = align(c, of, NULL, &in);
+	if (r < 0)
+		return r;
+	bool known = in.pairs || is_sparse(c, of) || of->sent_ns[0] >= of->start_ns;
+	*ret_verdict = (struct ow_copies_verdict){c->arrival + in.pairs, r > 0 && known, of->sent_ns[0]};
+	if (!ret_verdict->sure)
+		return 0;
+	ret_verdict->since_ns = INT64_MAX;
+	for (uint32_t j = 0; j < of->receiveds; j++)
+		judge(of, &ret_verdict->arrival[j], ret_verdict);
+	return 0;
+}
