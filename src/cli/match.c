@@ -212,12 +212,16 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 	return r < 0 ? ow_error_set(&c->err, -r, "collecting packets: %s", strerror(-r)) : 0;
 }
 
-/* Rows of a path. Runs beside on_packet. */
+/* Rows and hops of a path. Runs beside on_packet. */
 static int on_path_packet(void *arg, const struct ow_path_packet *packet)
 {
 	struct collector *c = arg;
 	if (ow_interrupted)
 		return ow_error_set(&c->path_err, EINTR, "interrupted");
+	if (c->plot && ow_plot_add_path(c->plot, packet) < 0)
+		return ow_error_set(&c->path_err, ENOMEM, "--plot: not enough memory");
+	if (!c->path_csv.stream)
+		return 0;
 	if (!c->path_headed)
 		ow_report_csv_path_header(c->path_csv.stream, packet->path);
 	c->path_headed = true;
@@ -352,7 +356,7 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 		return 0;
 	args->match.on_packet = on_packet;
 	ow_interrupt_catch();
-	if (args->plot && ow_plot_create(&c->plot) < 0)
+	if (args->plot && ow_plot_create(args->points.count > OW_SIDES ? args->points.count - 1 : 0, &c->plot) < 0)
 		return ow_error_set(err, ENOMEM, "--plot: not enough memory");
 	if (flows && !args->match.seed &&
 	    getrandom(&args->match.seed, sizeof args->match.seed, 0) != (ssize_t)sizeof args->match.seed)
@@ -393,7 +397,8 @@ static int write_flows(const struct collector *c, const char *path, struct ow_er
 }
 
 /* Writes the files besides the report. If one fails, the others are still written. */
-static int write_files(struct collector *c, const struct arguments *args, const struct ow_match_report *report)
+static int write_files(struct collector *c, const struct arguments *args, const struct ow_match_report *report,
+                       const struct ow_path_report *path)
 {
 	struct ow_error err;
 	int code = OW_EXIT_OK;
@@ -405,7 +410,7 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 		code = ow_cli_failed("match", &err);
 	if (args->flows_csv && write_flows(c, args->flows_csv, &err) < 0)
 		code = ow_cli_failed("match", &err);
-	if (args->plot && ow_plot_write(c->plot, report, args->plot, &err) < 0)
+	if (args->plot && ow_plot_write(c->plot, report, path, args->plot, &err) < 0)
 		code = ow_cli_failed("match", &err);
 	return code;
 }
@@ -475,7 +480,7 @@ static int write_results(struct arguments *args, struct collector *c, const stru
 	}
 	/* The report is printed before the files are written, so that a failing file does not lose it. */
 	print_report(c, args, report, path);
-	int code = write_files(c, args, report);
+	int code = write_files(c, args, report, path);
 	return code == OW_EXIT_OK ? check_thresholds(args, report) : code;
 }
 
@@ -501,7 +506,7 @@ static int run_path(struct arguments *args, struct collector *c)
 	int r = start_collecting(c, args, &err);
 	struct ow_path_options path_options = {.match = args->match,
 	                                       .keep_order = args->keep_order,
-	                                       .on_path_packet = args->csv ? on_path_packet : NULL};
+	                                       .on_path_packet = args->csv || args->plot ? on_path_packet : NULL};
 	if (r == 0)
 		r = ow_path_match(args->points.point, args->points.count, &path_options, &path, &err);
 	ow_progress_done(&c->progress);

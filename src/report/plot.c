@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plot of a match. For each direction, one row of three panels:
+ * The plot of a match. For each direction, and for each hop of a path, one row of three panels:
  *
  *     delay over time (range, median to p99, median)  |  delay by share of packets that were faster,
  *     loss over time                                  |  stretched towards the slowest
@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "estimate/delay.h"
 #include "estimate/timeline.h"
+#include "path/path.h"
 #include "report/chart.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +24,7 @@
 #define WIDTH_PX     1200
 #define HEAD_PX      50
 #define DIRECTION_PX 500
+#define NAME_COLUMNS 60 /* of the name of a point */
 /* Number of points of the curve of the distribution. */
 #define TAIL_POINTS 240
 /*
@@ -63,30 +65,47 @@ struct track {
 };
 
 struct ow_plot {
-	struct track track[OW_DIRECTIONS];
+	unsigned hops; /* of a path: they have tracks behind those of both ends */
+	struct track *track;
 };
 
-int ow_plot_create(struct ow_plot **ret_plot)
+static unsigned tracks_of(const struct ow_plot *plot)
+{
+	return OW_DIRECTIONS * (1 + plot->hops);
+}
+
+static struct track *hop_track(const struct ow_plot *plot, unsigned hop, unsigned direction)
+{
+	return &plot->track[OW_DIRECTIONS * (1 + hop) + direction];
+}
+
+int ow_plot_create(unsigned hops, struct ow_plot **ret_plot)
 {
 	struct ow_plot *plot = calloc(1, sizeof *plot);
-	for (int d = 0; plot && d < OW_DIRECTIONS; d++) {
-		if (ow_timeline_create(&plot->track[d].timeline) < 0 || ow_delays_create(&plot->track[d].delays) < 0) {
+	if (!plot)
+		return -ENOMEM;
+	plot->hops = hops;
+	plot->track = calloc(tracks_of(plot), sizeof *plot->track);
+	for (unsigned i = 0; i < tracks_of(plot); i++) {
+		if (!plot->track || ow_timeline_create(&plot->track[i].timeline) < 0 ||
+		    ow_delays_create(&plot->track[i].delays) < 0) {
 			ow_plot_free(plot);
 			return -ENOMEM;
 		}
 	}
-	if (!plot)
-		return -ENOMEM;
 	*ret_plot = plot;
 	return 0;
 }
 
 void ow_plot_free(struct ow_plot *plot)
 {
-	for (int d = 0; plot && d < OW_DIRECTIONS; d++) {
-		ow_timeline_free(plot->track[d].timeline);
-		ow_delays_free(plot->track[d].delays);
+	if (!plot)
+		return;
+	for (unsigned i = 0; plot->track && i < tracks_of(plot); i++) {
+		ow_timeline_free(plot->track[i].timeline);
+		ow_delays_free(plot->track[i].delays);
 	}
+	free(plot->track);
 	free(plot);
 }
 
@@ -118,6 +137,36 @@ int ow_plot_add(struct ow_plot *plot, const struct ow_packet_event *event)
 		return ow_timeline_add_unmeasured(track->timeline, sent_ns, event->packets);
 	int64_t delay_ns = (int64_t)((uint64_t)event->time_ns[!sender] - (uint64_t)sent_ns);
 	return add_sample(track, sent_ns, delay_ns, event->packets);
+}
+
+/* A packet that was seen at a point of a path: the hop that follows. Lost packets are those that no later point shows. */
+static int add_hop(struct ow_plot *plot, const struct ow_path_packet *packet, unsigned from, unsigned to, bool last)
+{
+	struct track *track = hop_track(plot, from < to ? from : to, packet->direction);
+	int64_t sent_ns = packet->time_ns[from];
+	if (!(packet->seen >> to & 1))
+		return last && packet->fate == OW_FATE_LOST
+		               ? ow_timeline_add_lost(track->timeline, sent_ns, packet->packets)
+		               : 0;
+	if (packet->ambiguous)
+		return ow_timeline_add_unmeasured(track->timeline, sent_ns, packet->packets);
+	return add_sample(track, sent_ns, (int64_t)((uint64_t)packet->time_ns[to] - (uint64_t)sent_ns),
+	                  packet->packets);
+}
+
+int ow_plot_add_path(struct ow_plot *plot, const struct ow_path_packet *packet)
+{
+	int r = 0;
+	bool back = packet->direction == OW_B_TO_A;
+	if (packet->direction >= OW_DIRECTIONS)
+		return 0;
+	unsigned last = back ? (unsigned)__builtin_ctz(packet->seen) : 31u - (unsigned)__builtin_clz(packet->seen);
+	for (unsigned i = 0; i < plot->hops && r == 0; i++) {
+		unsigned from = back ? i + 1 : i, to = back ? i : i + 1;
+		if (packet->seen >> from & 1)
+			r = add_hop(plot, packet, from, to, from == last);
+	}
+	return r;
 }
 
 /* An axis: values are divided by `unit_ns` after `base_ns` was subtracted. */
@@ -174,7 +223,8 @@ static double scaled(const struct axis *axis, double ns)
 
 /* What the panels of one direction have in common. */
 struct panel {
-	int direction;
+	int row;
+	bool loss_known; /* the receiving point shows all packets that pass it */
 	const struct track *track;
 	const struct ow_timeline_bin *bin;
 	size_t bins;
@@ -186,7 +236,7 @@ struct panel {
 /* t0 t1 min median p99 max loss% 0; NaN where there was no sample. */
 static void put_bins(struct ow_chart *chart, const struct panel *panel)
 {
-	ow_chart_data(chart, "bins", (size_t)panel->direction);
+	ow_chart_data(chart, "bins", (size_t)panel->row);
 	for (size_t i = 0; i < panel->bins; i++) {
 		const struct ow_timeline_bin *bin = &panel->bin[i];
 		double row[] = {scaled(&panel->time, (double)(bin->start_ns - panel->start_ns)),
@@ -206,7 +256,7 @@ static void put_bins(struct ow_chart *chart, const struct panel *panel)
 
 static void put_points(struct ow_chart *chart, const struct panel *panel)
 {
-	ow_chart_data(chart, "points", (size_t)panel->direction);
+	ow_chart_data(chart, "points", (size_t)panel->row);
 	for (size_t i = 0; i < panel->track->points; i++) {
 		const struct point *point = &panel->track->point[i];
 		const double row[] = {scaled(&panel->time, (double)(point->time_ns - panel->start_ns)),
@@ -221,7 +271,7 @@ static void put_tail(struct ow_chart *chart, const struct panel *panel)
 {
 	const struct ow_delays *delays = panel->track->delays;
 	double samples = (double)ow_delays_samples(delays);
-	ow_chart_data(chart, "tail", (size_t)panel->direction);
+	ow_chart_data(chart, "tail", (size_t)panel->row);
 	for (int i = 0; i <= TAIL_POINTS; i++) {
 		double x = pow(samples, (double)i / TAIL_POINTS);
 		double q = fmax(1 - 1 / x, 1e-9);
@@ -275,7 +325,7 @@ static void put_boxes(struct ow_chart *chart, int d, int from, int to, const cha
 static void put_delay_panel(struct ow_chart *chart, const struct panel *panel)
 {
 	FILE *out = chart->script;
-	size_t d = (size_t)panel->direction;
+	size_t d = (size_t)panel->row;
 	put_place(chart, panel, 0.075, 0.66, 0.12, 0.66);
 	put_delay_axis(out, &panel->delay);
 	char base[OW_DURATION_TEXT];
@@ -291,8 +341,8 @@ static void put_delay_panel(struct ow_chart *chart, const struct panel *panel)
 		ow_chart_series(chart, "points", d, "1:2", "points pt 7 ps 0.35", "08519c", NULL);
 	} else {
 		fputs("set key at graph 1, graph 1.09 right horizontal samplen 2\n", out);
-		put_boxes(chart, panel->direction, 3, 6, "c6dbef", "min to max");
-		put_boxes(chart, panel->direction, 4, 5, "6baed6", "median to p99");
+		put_boxes(chart, panel->row, 3, 6, "c6dbef", "min to max");
+		put_boxes(chart, panel->row, 4, 5, "6baed6", "median to p99");
 		ow_chart_series(chart, "bins", d, "(($1+$2)/2):4:1:2", "xerrorbars pt 0 lw 2", "08306b", "median");
 	}
 	ow_chart_plot(chart);
@@ -302,7 +352,7 @@ static void put_loss_panel(struct ow_chart *chart, const struct panel *panel)
 {
 	FILE *out = chart->script;
 	double worst = 0;
-	for (size_t i = 0; i < panel->bins; i++)
+	for (size_t i = 0; i < panel->bins && panel->loss_known; i++)
 		worst = fmax(worst, 100 * (double)panel->bin[i].lost / (double)panel->bin[i].sent);
 	put_place(chart, panel, 0.075, 0.66, 0.70, 0.86);
 	fputs("unset logscale y; unset key; set ylabel 'loss, %'; set format x '%g'; set format y '%g'\n", out);
@@ -319,9 +369,11 @@ static void put_loss_panel(struct ow_chart *chart, const struct panel *panel)
 		fprintf(out, "set yrange [0:%.9g]; set ytics " OW_CHART_TICS " 0,%.9g\n", worst * 1.05, step);
 	} else {
 		fputs("set yrange [0:1]; unset ytics; ", out);
-		ow_chart_label(chart, 1, "no packet lost", "graph 0.5, graph 0.5 center tc rgb '#" OW_CHART_GREY "'");
+		ow_chart_label(chart, 1, panel->loss_known ? "no packet lost" : "not known",
+		               "graph 0.5, graph 0.5 center tc rgb '#" OW_CHART_GREY "'");
 	}
-	put_boxes(chart, panel->direction, 8, 7, "cb181d", "lost");
+	if (panel->loss_known)
+		put_boxes(chart, panel->row, 8, 7, "cb181d", "lost");
 	ow_chart_plot(chart);
 	fputs("unset label 1\n", out);
 }
@@ -345,17 +397,17 @@ static void put_tail_panel(struct ow_chart *chart, const struct panel *panel)
 		snprintf(label + length, sizeof label - length, nines == 2 ? ".9" : "9");
 	}
 	fputs(")\n", out);
-	ow_chart_series(chart, "tail", (size_t)panel->direction, "1:2", "lines lw 2", "08306b", NULL);
+	ow_chart_series(chart, "tail", (size_t)panel->row, "1:2", "lines lw 2", "08306b", NULL);
 	ow_chart_plot(chart);
 	fputs("unset logscale x; set xtics autofreq; set autoscale x\n", out);
 }
 
-static void put_title(struct ow_chart *chart, int d, double top, const struct ow_result *result)
+static void put_title(struct ow_chart *chart, const char *name, double top, const struct ow_result *result)
 {
-	char text[300], at[60], median[OW_DURATION_TEXT], p99[OW_DURATION_TEXT], max[OW_DURATION_TEXT];
+	char text[500], at[60], median[OW_DURATION_TEXT], p99[OW_DURATION_TEXT], max[OW_DURATION_TEXT];
 	double loss = result->sent ? 100 * (double)result->lost / (double)result->sent : 0;
-	int n = snprintf(text, sizeof text, "%s: %" PRIu64 " sent, %" PRIu64 " lost (%.3g %%)",
-	                 d == OW_A_TO_B ? "A to B" : "B to A", result->sent, result->lost, loss);
+	int n = snprintf(text, sizeof text, "%s: %" PRIu64 " sent, %" PRIu64 " lost (%.3g %%)", name, result->sent,
+	                 result->lost, loss);
 	if (result->delay.samples) {
 		ow_duration_text(result->delay.quantile_ns[OW_Q50], median);
 		ow_duration_text(result->delay.quantile_ns[OW_Q99], p99);
@@ -385,18 +437,29 @@ static void put_panels(struct ow_chart *chart, struct panel *panel)
 	put_tail_panel(chart, panel);
 }
 
+/* A row of panels. */
+struct row {
+	char name[2 * NAME_COLUMNS + 8];
+	const struct track *track;
+	const struct ow_result *result;
+	bool loss_known;
+};
+
 /* top, height: fractions of the plot, from its top. */
-static int put_direction(struct ow_chart *chart, const struct ow_plot *plot, const struct ow_match_report *report,
-                         int d, double top, double height)
+static int put_row(struct ow_chart *chart, const struct row *row, int number, double top, double height)
 {
 	struct ow_timeline_bin *bin = calloc(OW_TIMELINE_BINS, sizeof *bin);
 	if (!bin)
 		return -ENOMEM;
-	const struct track *track = &plot->track[d];
-	struct panel panel = {.direction = d, .track = track, .bin = bin, .top = top, .height = height};
-	panel.bins = ow_timeline_bins(track->timeline, bin);
-	put_title(chart, d, top + 0.02 * height, &report->direction[d]);
-	if (ow_delays_samples(track->delays)) {
+	struct panel panel = {.row = number,
+	                      .loss_known = row->loss_known,
+	                      .track = row->track,
+	                      .bin = bin,
+	                      .top = top,
+	                      .height = height};
+	panel.bins = ow_timeline_bins(row->track->timeline, bin);
+	put_title(chart, row->name, top + 0.02 * height, row->result);
+	if (ow_delays_samples(row->track->delays)) {
 		put_panels(chart, &panel);
 	} else {
 		char at[60];
@@ -418,7 +481,32 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static int put_script(struct ow_chart *chart, const struct ow_plot *plot, const struct ow_match_report *report)
+/* The rows of a direction: both ends, then the hops in the order in which packets pass them. */
+static unsigned rows_of(const struct ow_plot *plot, const struct ow_match_report *report,
+                        const struct ow_path_report *path, enum ow_direction d, struct row *row)
+{
+	unsigned rows = 1;
+	row[0] = (struct row){.track = &plot->track[d], .result = &report->direction[d], .loss_known = true};
+	snprintf(row[0].name, sizeof row->name, "%s", d == OW_A_TO_B ? "A to B" : "B to A");
+	for (unsigned i = 0; path && i < plot->hops; i++) {
+		unsigned hop = d == OW_A_TO_B ? i : plot->hops - 1 - i;
+		const struct ow_path_segment *segment = &path->segment[hop];
+		unsigned from = d == OW_A_TO_B ? segment->from : segment->to,
+			 to = d == OW_A_TO_B ? segment->to : segment->from;
+		if (!segment->report)
+			continue;
+		row[rows] = (struct row){.track = hop_track(plot, hop, d),
+		                         .result = &segment->result[d],
+		                         .loss_known = !segment->correction[d].undecided &&
+		                                       !segment->correction[d].around_to};
+		snprintf(row[rows++].name, sizeof row->name, "%.*s to %.*s", NAME_COLUMNS, path->point[from].name,
+		         NAME_COLUMNS, path->point[to].name);
+	}
+	return rows;
+}
+
+static int put_script(struct ow_chart *chart, const struct ow_match_report *report, const struct row *row,
+                      unsigned rows)
 {
 	char heading[600], at[60];
 	fputs("set errorbars 0; set multiplot\n", chart->script);
@@ -429,26 +517,31 @@ static int put_script(struct ow_chart *chart, const struct ow_plot *plot, const 
 	ow_chart_label(chart, 9, heading, at);
 	double top = (double)HEAD_PX / chart->height, height = (double)DIRECTION_PX / chart->height;
 	int r = 0;
-	for (int d = 0; d < OW_DIRECTIONS && r == 0; d++) {
-		if (!report->has_direction[d])
-			continue;
-		r = put_direction(chart, plot, report, d, top, height);
-		top += height;
-	}
+	for (unsigned i = 0; i < rows && r == 0; i++)
+		r = put_row(chart, &row[i], (int)i, top + i * height, height);
 	fputs("unset multiplot\n", chart->script);
 	return r;
 }
 
-int ow_plot_write(const struct ow_plot *plot, const struct ow_match_report *report, const char *path,
-                  struct ow_error *err)
+int ow_plot_write(const struct ow_plot *plot, const struct ow_match_report *report, const struct ow_path_report *path,
+                  const char *file, struct ow_error *err)
 {
 	struct ow_chart chart;
-	int directions = report->has_direction[OW_A_TO_B] + report->has_direction[OW_B_TO_A];
-	int r = ow_chart_begin(&chart, path, WIDTH_PX, HEAD_PX + DIRECTION_PX * (directions ? directions : 1), err);
-	if (r < 0)
-		return r;
-	r = put_script(&chart, plot, report);
-	if (r < 0)
-		ow_error_set(err, -r, "%s: not enough memory", path);
-	return ow_chart_end(&chart, r, err);
+	unsigned rows = 0;
+	struct row *row = calloc(tracks_of(plot), sizeof *row);
+	if (!row)
+		return ow_error_set(err, ENOMEM, "%s: not enough memory", file);
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		if (report->has_direction[d])
+			rows += rows_of(plot, report, path, d, row + rows);
+	}
+	int r = ow_chart_begin(&chart, file, WIDTH_PX, HEAD_PX + DIRECTION_PX * (int)(rows ? rows : 1), err);
+	if (r == 0) {
+		r = put_script(&chart, report, row, rows);
+		if (r < 0)
+			ow_error_set(err, -r, "%s: not enough memory", file);
+		r = ow_chart_end(&chart, r, err);
+	}
+	free(row);
+	return r;
 }

@@ -16,7 +16,7 @@ static char folder[] = "/tmp/oneway-plot-XXXXXX";
 static struct ow_plot *filled(int packets, int64_t delay_ns, int64_t step_ns)
 {
 	struct ow_plot *plot;
-	assert_int_equal(ow_plot_create(&plot), 0);
+	assert_int_equal(ow_plot_create(0, &plot), 0);
 	for (int i = 0; i < packets; i++) {
 		int64_t time = INT64_C(1700000000000000000) + i * INT64_C(1000000);
 		struct ow_packet_event event = {
@@ -47,7 +47,7 @@ static void draw(const struct ow_plot *plot, const struct ow_match_report *repor
 	char path[200], head[16] = "";
 	snprintf(path, sizeof path, "%s/%s", folder, name);
 	struct ow_error err = {""};
-	int r = ow_plot_write(plot, report, path, &err);
+	int r = ow_plot_write(plot, report, NULL, path, &err);
 	if (r < 0)
 		print_error("%s\n", err.text);
 	assert_int_equal(r, 0);
@@ -94,7 +94,7 @@ static void refuse(const char *name, const char *reason)
 	struct ow_match_report report = sample_report();
 	struct ow_plot *plot = filled(100, 1000, 1);
 	snprintf(path, sizeof path, "%s/%s", folder, name);
-	assert_true(ow_plot_write(plot, &report, path, &err) < 0);
+	assert_true(ow_plot_write(plot, &report, NULL, path, &err) < 0);
 	if (!strstr(err.text, reason))
 		print_error("%s\n", err.text);
 	assert_non_null(strstr(err.text, reason));
