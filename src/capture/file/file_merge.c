@@ -22,10 +22,10 @@
 #define BATCH     64   /* frames read of a file at a time */
 #define SAME_MOST 1024 /* frames with the same time that are compared with those of other files */
 /*
- * Files of parallel links begin and end together. A link whose files begin later, or end earlier, by more than this may
- * have missed packets.
+ * A part of a sum that shows nothing for this many times as long as it usually is between two frames, at its start, its
+ * end, or between two of its files, may have missed packets. Frames that come at random are that far apart once in 10^8.
  */
-#define UNEVEN_NS OW_NS_PER_S
+#define FRAMES_APART 20
 
 /* A file with frames. */
 struct member {
@@ -62,9 +62,11 @@ struct ow_file_merge {
 		const struct member *member;
 	} known[SAME_MOST];
 	uint64_t repeated;
-	struct {
+	struct part {
 		int64_t first_ns, last_ns;
-		bool known;
+		uint64_t frames;
+		unsigned open;     /* files */
+		int64_t missed_ns; /* time between files that none of the part covers */
 	} part[OW_FILE_SET_PARTS];
 	unsigned parts;
 	size_t damaged, empty_damaged; /* empty: without a frame, known from the start */
@@ -179,17 +181,23 @@ static void end_file(struct ow_file_merge *m, unsigned i)
 	m->passed_bytes += file->member->size_bytes;
 	if (damage && m->damaged++ == 0)
 		ow_error_set(&m->damage, EINVAL, "%s", damage);
+	m->part[file->member->part].open--;
 	close_opened(m, i);
 }
 
 static void note_part(struct ow_file_merge *m, const struct opened *file)
 {
-	unsigned part = file->member->part;
-	if (!m->part[part].known || file->time_ns < m->part[part].first_ns)
-		m->part[part].first_ns = file->time_ns;
-	if (!m->part[part].known || file->time_ns > m->part[part].last_ns)
-		m->part[part].last_ns = file->time_ns;
-	m->part[part].known = true;
+	struct part *part = &m->part[file->member->part];
+	if (!part->frames || file->time_ns < part->first_ns)
+		part->first_ns = file->time_ns;
+	if (!part->frames || file->time_ns > part->last_ns)
+		part->last_ns = file->time_ns;
+}
+
+/* Whether a part would show a frame in this time. */
+static bool is_long(const struct part *part, int64_t ns)
+{
+	return part->frames && ns > FRAMES_APART * ((part->last_ns - part->first_ns) / (int64_t)part->frames);
 }
 
 /* Reads the next frames of a file if all were returned. Returns whether it has frames, or a negative errno. */
@@ -206,6 +214,7 @@ static int refill(struct ow_file_merge *m, struct opened *file, struct ow_error 
 	if (file->frame[0].time_ns)
 		file->time_ns = file->frame[0].time_ns;
 	note_part(m, file);
+	m->part[file->member->part].frames += (uint64_t)file->count;
 	return 1;
 }
 
@@ -251,6 +260,10 @@ static int open_next(struct ow_file_merge *m, struct ow_error *err)
 	file->time_ns = member->first_ns;
 	m->opened[m->open++] = file;
 	m->begun++;
+	struct part *part = &m->part[member->part];
+	int64_t gap_ns = member->first_ns - part->last_ns;
+	if (part->open++ == 0 && is_long(part, gap_ns))
+		part->missed_ns += gap_ns;
 	return 0;
 }
 
@@ -383,22 +396,22 @@ uint64_t ow_file_merge_position(const struct ow_file_merge *m)
 	return position;
 }
 
-/* How much later than another a part of the sum begins, or how much earlier it ends. */
-static int64_t unevenness(const struct ow_file_merge *m)
+/* The longest time that a part of a sum does not cover, though others do. */
+static int64_t uncovered(const struct ow_file_merge *m)
 {
-	int64_t first[2] = {INT64_MAX, INT64_MIN}, last[2] = {INT64_MAX, INT64_MIN};
-	for (unsigned i = 0; i < m->parts; i++) {
-		if (!m->part[i].known)
-			continue;
-		first[0] = m->part[i].first_ns < first[0] ? m->part[i].first_ns : first[0];
-		first[1] = m->part[i].first_ns > first[1] ? m->part[i].first_ns : first[1];
-		last[0] = m->part[i].last_ns < last[0] ? m->part[i].last_ns : last[0];
-		last[1] = m->part[i].last_ns > last[1] ? m->part[i].last_ns : last[1];
+	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, most_ns = 0;
+	for (const struct part *p = m->part; p < m->part + m->parts; p++) {
+		first_ns = p->frames && p->first_ns < first_ns ? p->first_ns : first_ns;
+		last_ns = p->frames && p->last_ns > last_ns ? p->last_ns : last_ns;
 	}
-	if (first[0] == INT64_MAX)
-		return 0;
-	int64_t late = first[1] - first[0], early = last[1] - last[0];
-	return late > early ? late : early;
+	for (const struct part *p = m->part; p < m->part + m->parts; p++) {
+		if (!p->frames)
+			continue;
+		int64_t late = p->first_ns - first_ns, early = last_ns - p->last_ns;
+		int64_t missed_ns = p->missed_ns + (is_long(p, late) ? late : 0) + (is_long(p, early) ? early : 0);
+		most_ns = missed_ns > most_ns ? missed_ns : most_ns;
+	}
+	return most_ns;
 }
 
 const char *ow_file_merge_note(struct ow_file_merge *m)
@@ -417,12 +430,12 @@ const char *ow_file_merge_note(struct ow_file_merge *m)
 	if (m->damaged > 1 && used < size)
 		used += (size_t)snprintf(text + used, size - used, "%s%zu files are damaged", used ? "; " : "",
 		                         m->damaged);
-	if (m->parts > 1 && unevenness(m) > UNEVEN_NS && used < size) {
-		ow_duration_text((double)unevenness(m), length);
+	if (m->parts > 1 && uncovered(m) && used < size) {
+		ow_duration_text((double)uncovered(m), length);
 		snprintf(text + used, size - used,
-		         "%sthe files joined by + do not cover the same time, but differ by %s: packets that one of "
-		         "them "
-		         "did not see then may count as lost",
+		         "%sone of the captures joined by + shows nothing for %s of the time of the others: packets "
+		         "that passed "
+		         "there then count as lost",
 		         used ? "; " : "", length);
 	}
 	return text[0] ? text : NULL;
