@@ -170,7 +170,7 @@ static void groups_done(struct groups *g)
 
 static struct group *group_of(const struct groups *g, uint64_t key)
 {
-	uint32_t i = OW_ID_MAP_FIND(&g->by_key, key, j, g->group[j].key == key);
+	uint32_t i = g->group ? OW_ID_MAP_FIND(&g->by_key, key, j, g->group[j].key == key) : OW_ID_MAP_NONE;
 	return i != OW_ID_MAP_NONE ? &g->group[i] : NULL;
 }
 

@@ -189,7 +189,7 @@ static uint32_t number_of_flow(const struct ow_scope_hash *hash, const struct ow
 		ow_scope_flow_of(hash, &segments->flow, &flow);
 		number = ow_lane_flows_add(flows, &flow, UINT32_MAX);
 	}
-	if (number)
+	if (number && flows->flow)
 		flows->flow[number - 1].ttl = segments->ttl;
 	return number;
 }

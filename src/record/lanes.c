@@ -78,7 +78,7 @@ static void filter_put(struct ow_lanes *lanes, struct ow_lane_filter *filter)
 	if (!filter || --filter->users > 0)
 		return;
 	struct ow_lane_filter **at = &lanes->filter;
-	while (*at != filter)
+	while (*at && *at != filter)
 		at = &(*at)->next;
 	*at = filter->next;
 	filter_free(filter);

@@ -151,7 +151,7 @@ static size_t find_lossiest(const struct view *view)
 	size_t rows = 0;
 	for (const struct ow_flow_result *flow = view->from; flow < view->to; flow++) {
 		if (!flow->lost || flow->received < view->least ||
-		    (rows && rows == view->top && !worse(flow, row[rows - 1])))
+		    (rows == view->top && (!rows || !worse(flow, row[rows - 1]))))
 			continue;
 		size_t at = rows < view->top ? rows++ : rows - 1;
 		for (; at > 0 && worse(flow, row[at - 1]); at--)

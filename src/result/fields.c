@@ -169,10 +169,9 @@ const char *ow_field_object(const struct ow_field *field, char ret_name[OW_RESUL
 void ow_field_add_count(const struct ow_field *field, uint64_t *sum, uint64_t more)
 {
 	bool may_be_unknown = field->flags & OW_FIELD_NOT_COUNTED;
-	if (may_be_unknown && (more == OW_RESULT_NOT_COUNTED || *sum == OW_RESULT_NOT_COUNTED))
-		*sum = OW_RESULT_NOT_COUNTED;
-	else if (__builtin_add_overflow(*sum, more, sum))
-		*sum = UINT64_MAX;
+	if ((may_be_unknown && (more == OW_RESULT_NOT_COUNTED || *sum == OW_RESULT_NOT_COUNTED)) ||
+	    __builtin_add_overflow(*sum, more, sum))
+		*sum = OW_RESULT_NOT_COUNTED; /* which is also the most that can be counted */
 }
 
 void ow_field_absent(const struct ow_field *field, struct ow_interval_result *result)

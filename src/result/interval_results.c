@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert(OW_INTERVAL_RESULTS_NO_TIME == OW_LATE_PACKETS_NO_TIME,
-              "handed on"); /* NOLINT(misc-redundant-expression) */
+/* NOLINTNEXTLINE(misc-redundant-expression) */
+static_assert(OW_INTERVAL_RESULTS_NO_TIME == OW_LATE_PACKETS_NO_TIME, "handed on");
 
 static int64_t later(int64_t a, int64_t b)
 {

@@ -193,7 +193,7 @@ static int migrate(const struct ow_database *d, int version, struct ow_error *er
 	int r = text_open(&text, d, err);
 	if (r < 0)
 		return r;
-	if (version - 2 < MIGRATIONS)
+	if (version >= 2 && version - 2 < MIGRATIONS)
 		fputs(migrations[version - 2], text.out);
 	ow_row_migration(text.out, version);
 	return text_run(&text, d, err);

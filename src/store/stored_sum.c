@@ -396,7 +396,7 @@ static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
 		return 0;
 	}
 	*(status == OW_RESULT_PARTIAL ? &sum->partial : &sum->measured) += 1;
-	struct ow_interval_result counts;
+	struct ow_interval_result counts = {0};
 	struct ow_stored_sum aside = {0};
 	add_counts(is_counted_twice(p, found) ? &aside : sum, row, &counts);
 	add_delays(p, sum, row, start, &counts);

@@ -454,7 +454,7 @@ static int finecomb_decode(const uint8_t *bytes, size_t size, uint64_t seed, str
 	int r = decode_params(bytes, size, &params, err);
 	if (!r)
 		r = ow_finecomb_create(&params, seed, &f, err);
-	if (r < 0)
+	if (r < 0 || !f)
 		return r;
 	const uint8_t *at = bytes + 8 + 16 * (size_t)params.banks;
 	for (uint32_t i = 0; i < bucket_count(f); i++, at += BUCKET_BYTES)

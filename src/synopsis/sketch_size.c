@@ -20,7 +20,9 @@
 /* The largest number of differences: a fold needs 1.725 d + 30 cells in all banks, and there are 65536 in each of 4. */
 #define FOLD_DIFFERENCES_MAX ((4.0 * OW_FOLD_CELLS - 30) / 1.725)
 
+/* NOLINTNEXTLINE(misc-redundant-expression) */
 _Static_assert(OW_SKETCH_MEMORY_MAX == OW_SYNOPSIS_BYTES_MAX, "the public limit is ours");
+/* NOLINTNEXTLINE(misc-redundant-expression) */
 _Static_assert(OW_SKETCH_BANKS_MAX == OW_LDA_BANKS_MAX && OW_SKETCH_BANKS_MAX == OW_FINECOMB_BANKS_MAX, "likewise");
 
 void ow_sketch_params_init(struct ow_sketch_params *ret_params, size_t size, enum ow_sketch_kind kind)

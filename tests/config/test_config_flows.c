@@ -75,7 +75,7 @@ static void tells_recordings_apart(void **state)
 		"file: f, interval: 7s",
 		"file: f, counters: 60000",
 		"file: f, seed: 3",
-		"file: f, " WEB,
+		"file: f, " WEB, /* NOLINT(bugprone-suspicious-missing-comma) */
 		"file: f, key: class, classes: [ {name: web, filter: udp} ]",
 		"file: f, key: class, classes: [ {name: web, filter: tcp}, {name: rest} ]",
 	};

@@ -341,6 +341,7 @@ static void refuse(struct ow_sketch_params params, int code, const char *text)
 		refuse(p, code, text);                       \
 	} while (0)
 
+/* NOLINTNEXTLINE(readability-function-size): a list */
 static void test_refuses(void **state)
 {
 	(void)state;

@@ -21,9 +21,9 @@ static struct ow_error err;
 	{                                                                                               \
 		.does = OW_CODER_WRITES, .to = bytes, .size = sizeof bytes, .message = "m", .err = &err \
 	}
-#define READER(length)                                                                             \
-	{                                                                                          \
-		.does = OW_CODER_READS, .from = bytes, .size = length, .message = "m", .err = &err \
+#define READER(length)                                                                               \
+	{                                                                                            \
+		.does = OW_CODER_READS, .from = bytes, .size = (length), .message = "m", .err = &err \
 	}
 
 static void refuse_ask(struct ow_message_ask m, const char *field)
