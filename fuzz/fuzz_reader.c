@@ -87,6 +87,24 @@ static void round_trip(const char *path, struct ow_writer_options options)
 	scratch_close(&copy);
 }
 
+/* Stamps of capture devices, if it has such: as many frames, with other times. */
+static void stamps(const char *path, uint64_t frames)
+{
+	struct ow_device_format format;
+	struct ow_reader *reader;
+	struct ow_error err;
+	uint64_t written;
+	bool whole;
+
+	check(ow_reader_open(path, &reader, &err) == 0);
+	if (ow_reader_find_stamps(reader, &format, &err) == 0) {
+		if (format.device != OW_DEVICE_NONE)
+			ow_reader_use_stamps(reader, &format);
+		check(read_frames(reader, NULL, &written, &whole) == frames);
+	}
+	ow_reader_close(reader);
+}
+
 /* Two classic files in one; the first is complete. */
 static void twice(const uint8_t *data, size_t size, uint64_t frames)
 {
@@ -125,6 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check(whole == again);
 		}
 		ow_reader_close(reader);
+		stamps(file.path, n);
 		round_trip(file.path, (struct ow_writer_options){.format = OW_FILE_PCAPNG, .big_endian = n % 2});
 		round_trip(file.path, (struct ow_writer_options){.format = OW_FILE_PCAP, .big_endian = n % 2});
 		if (whole && ow_file_kind(data, size) == OW_FILE_KIND_CLASSIC)

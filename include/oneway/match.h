@@ -30,6 +30,8 @@ enum ow_level { OW_LEVEL_AUTO, OW_LEVEL_IP, OW_LEVEL_NAT, OW_LEVEL_FRAME };
 enum ow_toggle { OW_AUTO, OW_OFF, OW_ON };
 enum ow_clock_method { OW_CLOCK_NONE, OW_CLOCK_GIVEN, OW_CLOCK_ESTIMATED };
 enum ow_direction { OW_A_TO_B, OW_B_TO_A, OW_DIRECTIONS };
+/* Times of packets: of the capture file; of a capture device, where frames have its stamps; or only of such. */
+enum ow_stamps { OW_STAMPS_CAPTURE, OW_STAMPS_AUTO, OW_STAMPS_TRAILER };
 enum ow_side { OW_SIDE_A, OW_SIDE_B, OW_SIDES };
 
 /* The fate of one packet. For LOST and EXTRA, the number of the missing side is 0. */
@@ -117,6 +119,7 @@ struct ow_match_options {
 	/* Filters of classes: bit i of the event's `classes` says that a packet is of class i. */
 	const char *const *class_filter;
 	unsigned classes; /* number of filters, at most OW_MATCH_CLASSES_MAX */
+	enum ow_stamps stamps;
 };
 
 struct ow_capture_info {
@@ -179,7 +182,8 @@ struct ow_match_report {
 	uint32_t files[OW_SIDES]; /* capture files of a set of files; 0 = the path is one file */
 	/* Packets that a capture dropped, as the file itself says; part of them may count as lost or extra. */
 	uint64_t dropped[OW_SIDES];
-	uint64_t filtered[OW_SIDES]; /* frames that the filter does not accept */
+	uint64_t filtered[OW_SIDES];  /* frames that the filter does not accept */
+	const char *stamps[OW_SIDES]; /* whose times were used: "capture", "MetaWatch trailer", ... */
 };
 
 struct ow_match;

@@ -11,6 +11,7 @@
 
 #include "base/time.h"
 #include "capture/file/file_set.h"
+#include "capture/file/reader.h"
 #include "report/match_flows.h"
 #include "report/plot.h"
 #include "report/report.h"
@@ -32,6 +33,7 @@ struct arguments {
 	bool json, no_color, help, version;
 	const char *csv, *lost, *extra, *plot, *flows_csv;
 	const char *since, *until;
+	bool by_port;
 	double max_loss;    /* above 1: no threshold was given */
 	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
 	bool keep_order;
@@ -65,6 +67,25 @@ static int set_order(void *field, const char *value, struct ow_error *err)
 	return 0;
 }
 
+static int set_stamps(void *field, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {
+		[OW_STAMPS_CAPTURE] = "capture", [OW_STAMPS_AUTO] = "auto", [OW_STAMPS_TRAILER] = "trailer"};
+	size_t index;
+	int r = ow_option_choice(names, sizeof names / sizeof *names, value, &index, err);
+	if (r == 0)
+		*(enum ow_stamps *)field = (enum ow_stamps)index;
+	return r;
+}
+
+static int set_by(void *field, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {"port"};
+	size_t index;
+	*(bool *)field = true;
+	return ow_option_choice(names, 1, value, &index, err);
+}
+
 #define FIELD(name) offsetof(struct arguments, name)
 
 static const struct ow_option options[] = {
@@ -90,9 +111,15 @@ static const struct ow_option options[] = {
          "of tags and of tunnels that are entered."},
 	{"since", 0, "TIME", ow_option_text, FIELD(since),
          "Only packets captured from then on: '2026-11-15 10:02', 10:02:30, 10:02Z, +90s after the first packet."},
+	{"by", 0, "port", set_by, FIELD(by_port),
+         "One capture that many taps share: the ports in the stamps of the capture device are the points. FILE#PORT "
+         "or FILE#DEVICE:PORT is one of them."},
 	{"until", 0, "TIME", ow_option_text, FIELD(until), "Only packets captured before then."},
 
 	{NULL, 0, NULL, NULL, 0, "Time:"},
+	{"stamps", 0, "WHOSE", set_stamps, FIELD(match.stamps),
+         "Times of packets: capture (default), of the capture file; auto, of a capture device, where frames have its "
+         "stamps (MetaWatch, Arista, ExaNIC, Gigamon, VSS, Keysight); trailer, only of such."},
 	{"offset", 0, "D|auto", ow_option_offset, FIELD(match),
          "Add D (-37s, 1.5us) to the times of B; auto estimates it. Without it, both clocks are trusted."},
 	{"window", 0, "D", ow_option_positive_duration, FIELD(match.window_ns),
@@ -238,6 +265,13 @@ static void on_progress(void *arg, double done)
 /* Whether the file is the capture, or one of its files. */
 static bool is_input(const char *path, const char *capture)
 {
+	uint64_t port;
+	char files[OW_POINT_PATH];
+	size_t length = ow_reader_port_of_path(capture, &port);
+	if (length && length < sizeof files) {
+		snprintf(files, sizeof files, "%.*s", (int)length, capture);
+		return is_input(path, files);
+	}
 	if (ow_file_set_is_file(capture))
 		return ow_same_file(path, capture);
 	struct ow_file_set set;
@@ -330,9 +364,12 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	int operands = ow_options_parse(options, argc, argv, args, err);
 	if (operands < 0 || args->help || args->version)
 		return operands < 0 ? operands : 0;
-	if (operands < OW_SIDES)
+	if (args->by_port && operands != 1)
+		return ow_error_set(err, EINVAL, "--by port needs one capture, got %d", operands);
+	if (!args->by_port && operands < OW_SIDES)
 		return ow_error_set(err, EINVAL, "needs two captures, A and B, got %d", operands);
-	int r = ow_point_arguments(argv + 1, (unsigned)operands, &args->points, err);
+	int r = args->by_port ? ow_point_ports(argv[1], &args->points, err)
+	                      : ow_point_arguments(argv + 1, (unsigned)operands, &args->points, err);
 	if (r < 0)
 		return r;
 	args->path[OW_SIDE_A] = args->points.point[0].path;

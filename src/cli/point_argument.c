@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/point_argument.h"
 
+#include "capture/file/reader.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,4 +65,73 @@ int ow_point_arguments(char *const *argument, unsigned count, struct ow_point_ar
 		ret->point[i] = (struct ow_path_point){taken ? path : name, path};
 	}
 	return 0;
+}
+
+/* The ports of the frames, sorted. */
+struct ports {
+	uint64_t port[OW_PATH_POINTS];
+	unsigned count;
+};
+
+/* Adds a port; false if there are too many. */
+static bool add_port(struct ports *ports, uint64_t port)
+{
+	unsigned i = 0;
+	while (i < ports->count && ports->port[i] < port)
+		i++;
+	if (i < ports->count && ports->port[i] == port)
+		return true;
+	if (ports->count == OW_PATH_POINTS)
+		return false;
+	memmove(&ports->port[i + 1], &ports->port[i], (ports->count - i) * sizeof *ports->port);
+	ports->port[i] = port;
+	ports->count++;
+	return true;
+}
+
+static int read_ports(struct ow_reader *reader, struct ports *ports, struct ow_error *err)
+{
+	const char *path = ow_reader_info(reader)->path;
+	struct ow_device_format format;
+	struct ow_frame frames[256];
+	int n = ow_reader_find_stamps(reader, &format, err);
+	if (n < 0)
+		return n;
+	if (format.device == OW_DEVICE_NONE)
+		return ow_error_set(err, EINVAL, "%.200s: no port of a capture device in its frames", path);
+	while ((n = ow_reader_read(reader, frames, 256, err)) > 0) {
+		for (int i = 0; i < n; i++) {
+			struct ow_device_stamp stamp;
+			if (ow_device_stamp_read(&format, &frames[i], &stamp) && stamp.has_port &&
+			    !add_port(ports, stamp.port))
+				return ow_error_set(err, E2BIG, "%.200s: more than %u ports: choose some, as FILE#PORT",
+				                    path, OW_PATH_POINTS);
+		}
+	}
+	if (n == 0 && ports->count < 2)
+		return ow_error_set(err, EINVAL, "%.200s: the %s of its frames name%s", path,
+		                    ow_device_name(format.device), ports->count ? " one port only" : " no port");
+	return n;
+}
+
+int ow_point_ports(const char *path, struct ow_point_arguments *ret, struct ow_error *err)
+{
+	struct ports ports = {.count = 0};
+	struct ow_reader *reader;
+	int r = ow_reader_open(path, &reader, err);
+	if (r < 0)
+		return r;
+	r = read_ports(reader, &ports, err);
+	ow_reader_close(reader);
+	for (ret->count = 0; r == 0 && ret->count < ports.count; ret->count++) {
+		unsigned i = ret->count;
+		uint32_t device = (uint32_t)(ports.port[i] >> 32), port = (uint32_t)ports.port[i];
+		snprintf(ret->name[i], OW_POINT_NAME, "port-%" PRIu32 ":%" PRIu32, device, port);
+		if (snprintf(ret->path[i], OW_POINT_PATH, "%s#%" PRIu32 ":%" PRIu32, path, device, port) >=
+		    OW_POINT_PATH)
+			return ow_error_set(err, ENAMETOOLONG, "%.200s: the path is too long", path);
+		ret->given[i] = ret->name[i];
+		ret->point[i] = (struct ow_path_point){ret->name[i], ret->path[i]};
+	}
+	return r;
 }

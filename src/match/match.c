@@ -149,6 +149,7 @@ static struct ow_frame_choice choice_of(const struct ow_match_options *options, 
 		.until_ns = options->until_ns ? options->until_ns - offset : INT64_MAX,
 		.class_filter = options->class_filter,
 		.classes = options->classes,
+		.stamps = options->stamps,
 	};
 }
 

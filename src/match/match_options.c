@@ -32,6 +32,7 @@ static int check(const struct ow_match_options *options, struct ow_error *err)
 		{"since_ns", options->since_ns, -OW_MATCH_TIME_MAX, OW_MATCH_TIME_MAX},
 		{"until_ns", options->until_ns, -OW_MATCH_TIME_MAX, OW_MATCH_TIME_MAX},
 		{"classes", options->classes, 0, OW_MATCH_CLASSES_MAX},
+		{"stamps", options->stamps, OW_STAMPS_CAPTURE, OW_STAMPS_TRAILER},
 	};
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++) {
 		if (range[i].value < range[i].least || range[i].value > range[i].most)

@@ -65,6 +65,10 @@ int ow_match_fill_report(struct ow_match *m)
 		report->outside_overlap[side] = p->outside[side];
 		report->dropped[side] = info->dropped;
 		report->filtered[side] = facts->filtered;
+		report->stamps[side] =
+			m->options.stamps == OW_STAMPS_CAPTURE || p->tap[side].device.device == OW_DEVICE_NONE
+				? "capture"
+				: ow_device_name(p->tap[side].device.device);
 		report->skipped[side] = ow_record_reader_skipped(facts) - p->resent[side];
 	}
 	report->size = sizeof *report;

@@ -28,12 +28,27 @@ static int compile_filters(struct ow_record_reader *tap, const char *path, struc
 	return r;
 }
 
+/* Finds out about stamps of a capture device, and uses them if that was asked for. */
+static int find_stamps(struct ow_record_reader *tap, const char *path, struct ow_error *err)
+{
+	int r = ow_reader_find_stamps(tap->reader, &tap->device, err);
+	if (r < 0 || tap->choice.stamps == OW_STAMPS_CAPTURE)
+		return r;
+	if (tap->device.device != OW_DEVICE_NONE)
+		ow_reader_use_stamps(tap->reader, &tap->device);
+	else if (tap->choice.stamps == OW_STAMPS_TRAILER)
+		return ow_error_set(err, EINVAL, "%.200s: no time stamps of a capture device in its frames", path);
+	return 0;
+}
+
 int ow_record_reader_open(struct ow_record_reader *tap, const char *path, const struct ow_frame_choice *choice,
                           int64_t dedup_ns, uint64_t seed, struct ow_error *err)
 {
 	memset(tap, 0, sizeof *tap);
 	tap->choice = *choice;
 	int r = ow_reader_open(path, &tap->reader, err);
+	if (r == 0)
+		r = find_stamps(tap, path, err);
 	if (r == 0)
 		r = compile_filters(tap, path, err);
 	if (r < 0) {

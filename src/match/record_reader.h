@@ -44,13 +44,15 @@ struct ow_frame_choice {
 	int64_t since_ns, until_ns;      /* by the times of the capture: from since to before until */
 	const char *const *class_filter; /* packets that this filter accepts have bit i of their classes set */
 	unsigned classes;                /* at most OW_MATCH_CLASSES_MAX */
+	enum ow_stamps stamps;
 };
 
 struct ow_record_reader {
 	struct ow_reader *reader;
 	struct ow_frame_choice choice;
 	struct ow_packet_filter filter, class_filter[OW_MATCH_CLASSES_MAX];
-	bool passed; /* the time that was asked for is over */
+	struct ow_device_format device; /* of the stamps in the frames; whether they are used, `choice` says */
+	bool passed;                    /* the time that was asked for is over */
 	int64_t time_ns
 		[OW_RECORD_READER_FRAMES]; /* with a filter: the times of the frames, which are noted before it */
 	bool untimed[OW_RECORD_READER_FRAMES];

@@ -142,6 +142,11 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		r = warn_dropped(m, side);
 	if (r == 0)
 		r = warn_excess(m, side);
+	if (r == 0 && m->options.stamps == OW_STAMPS_CAPTURE && tap->device.device != OW_DEVICE_NONE)
+		r = warn(m,
+		         "%s: the frames have times of a capture device (%s), which are not used: --stamps auto uses "
+		         "them",
+		         name(side), ow_device_name(tap->device.device));
 	if (r == 0 && f->untimed == f->packets)
 		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
 		         name(side));

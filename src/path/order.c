@@ -276,11 +276,23 @@ static void find_partial(const struct finder *f, struct ow_order_found *found)
 
 /* ----------------------------------------------------------------------------------------------------------------- */
 
+/* Times of a capture device show the order better than those of the host that captured its frames. */
+static int prefer_stamps(struct ow_reader *reader, struct ow_error *err)
+{
+	struct ow_device_format format;
+	int r = ow_reader_find_stamps(reader, &format, err);
+	if (r == 0 && format.device != OW_DEVICE_NONE)
+		ow_reader_use_stamps(reader, &format);
+	return r;
+}
+
 static int open_all(struct finder *f, const struct ow_path_point *point, struct ow_error *err)
 {
 	memset(f->limit, 0xff, sizeof f->limit);
 	for (unsigned i = 0; i < f->points; i++) {
 		int r = ow_reader_open(point[i].path, &f->reader[i], err);
+		if (r == 0)
+			r = prefer_stamps(f->reader[i], err);
 		if (r == 0)
 			r = ow_outlook_take(f->reader[i], &f->outlook[i], err);
 		if (r == 0 && f->outlook[i].empty)

@@ -30,6 +30,7 @@ static void put_inputs(struct ow_json *json, const struct ow_match_report *repor
 		if (name && name[side])
 			ow_json_string(json, "name", name[side]);
 		put_capture(json, &report->capture[side], report->files[side]);
+		ow_json_string(json, "stamps", report->stamps[side]);
 		ow_json_end(json);
 	}
 	ow_json_end(json);

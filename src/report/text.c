@@ -87,7 +87,10 @@ static void put_captures(const struct style *style, const struct ow_match_report
 			fprintf(style->out, " %*s%s", i == COLUMN_LINK ? -(int)width[i] : (int)width[i], text[side][i],
 			        i == COLUMN_PACKETS ? unit : " ");
 		ow_duration_text((double)report->capture[side].resolution_ns, resolution);
-		fprintf(style->out, " %s%s\n", resolution, style->width >= WIDTH_WIDE ? " resolution" : "");
+		fprintf(style->out, " %s%s", resolution, style->width >= WIDTH_WIDE ? " resolution" : "");
+		if (report->stamps[side] && strcmp(report->stamps[side], "capture") != 0)
+			fprintf(style->out, "  times of the %s", report->stamps[side]);
+		fputc('\n', style->out);
 	}
 	fputc('\n', style->out);
 }

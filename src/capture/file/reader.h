@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "capture/device_stamp.h"
 #include "capture/frame.h"
 #include <oneway/error.h>
 #include <stdbool.h>
@@ -41,6 +42,17 @@ const struct ow_reader_info *ow_reader_info(const struct ow_reader *reader);
  * ow_reader_damage() says what is wrong and where.
  */
 int ow_reader_read(struct ow_reader *reader, struct ow_frame *frames, size_t max, struct ow_error *err);
+
+/*
+ * The stamps of a capture device: finds out how frames are stamped from the first ones, and goes back to them; from then on
+ * frames may have the times of their stamps, or 0 if they have none.
+ *
+ * "FILE#PORT" or "FILE#DEVICE:PORT" are the frames of this port only, by their stamps.
+ */
+int ow_reader_find_stamps(struct ow_reader *reader, struct ow_device_format *ret_format, struct ow_error *err);
+void ow_reader_use_stamps(struct ow_reader *reader, const struct ow_device_format *format);
+/* The length of FILE, and the port as in struct ow_device_stamp; 0 if the path has no port, or is the name of a file. */
+size_t ow_reader_port_of_path(const char *path, uint64_t *ret_port);
 
 /* One line with file and offset if the file is truncated or damaged, else NULL. Valid until rewind or close. */
 const char *ow_reader_damage(const struct ow_reader *reader);
