@@ -20,9 +20,8 @@
 enum { NOT_REPORTED = 0, MATCHED = 1 }; /* of an entry of `told`; otherwise SINGLE + fate + side */
 #define SINGLE(fate, side) ((uint8_t)(2 + 2 * (fate) + (side)))
 
+/* Its records and what pairs told of it are in arrays of the join, which have a place for each point or pair. */
 struct packet {
-	uint64_t number[OW_PATH_POINTS];
-	int64_t time_ns[OW_PATH_POINTS];
 	uint64_t part, serial;
 	uint64_t reported; /* bit k: by pair k */
 	uint32_t seen;     /* bit p: at point p; 0 = this place is free */
@@ -31,8 +30,13 @@ struct packet {
 	uint8_t direction;
 	bool ambiguous;
 	bool torn; /* pairs contradict each other, because of identical packets or parts of superframes */
-	uint8_t told[OW_PATH_PAIRS];
 	struct ow_flow_key flow;
+};
+
+/* A packet at a point. */
+struct record {
+	uint64_t number;
+	int64_t time_ns;
 };
 
 /* Lost packets of a flow, counted until it is known which points show all of the flow. */
@@ -52,7 +56,9 @@ struct ow_path_join {
 	struct ow_path_join_result result;
 	uint64_t pairs_of[OW_PATH_POINTS]; /* bit k: pair k has this point */
 	struct packet *packet;
-	size_t packets, room;
+	struct record *record; /* of packet i at point p: [i * points + p] */
+	uint8_t *told;         /* of packet i by pair k: [i * pairs + k] */
+	size_t packets, room, record_room, told_room;
 	uint32_t *free;
 	size_t frees, free_room;
 	uint64_t serial, known;
@@ -98,6 +104,8 @@ void ow_path_join_free(struct ow_path_join *j)
 	ow_id_map_done(&j->loss_map);
 	ow_id_map_done(&j->partial_map);
 	free(j->packet);
+	free(j->record);
+	free(j->told);
 	free(j->free);
 	free(j->queue);
 	free(j->loss);
@@ -106,6 +114,16 @@ void ow_path_join_free(struct ow_path_join *j)
 }
 
 /* -- packets by their records ------------------------------------------------------------------------------------- */
+
+static struct record *record_of(const struct ow_path_join *j, const struct packet *p, unsigned point)
+{
+	return &j->record[(size_t)(p - j->packet) * j->options.points + point];
+}
+
+static uint8_t *told_of(const struct ow_path_join *j, const struct packet *p, unsigned pair)
+{
+	return &j->told[(size_t)(p - j->packet) * j->options.pairs + pair];
+}
 
 static uint64_t key_of(unsigned point, uint64_t number, uint64_t part)
 {
@@ -116,17 +134,26 @@ static uint32_t find(const struct ow_path_join *j, unsigned point, uint64_t numb
 {
 	uint64_t key = key_of(point, number, part);
 	return OW_ID_MAP_FIND(&j->map, key, i,
-	                      j->packet[i].seen >> point & 1 && j->packet[i].number[point] == number &&
-	                              j->packet[i].part == part);
+	                      j->packet[i].seen >> point & 1 && j->packet[i].part == part &&
+	                              record_of(j, &j->packet[i], point)->number == number);
 }
 
 static int set_record(struct ow_path_join *j, uint32_t i, unsigned point, uint64_t number, int64_t time_ns)
 {
 	struct packet *p = &j->packet[i];
-	p->number[point] = number;
-	p->time_ns[point] = time_ns;
+	*record_of(j, p, point) = (struct record){number, time_ns};
 	p->seen |= UINT32_C(1) << point;
 	return ow_id_map_add(&j->map, key_of(point, number, p->part), i);
+}
+
+static int grow(struct ow_path_join *j)
+{
+	size_t packets = j->packets + 1;
+	return OW_GROW(j->packet, j->room, packets) < 0 ||
+	                       OW_GROW(j->record, j->record_room, packets * j->options.points) < 0 ||
+	                       OW_GROW(j->told, j->told_room, packets * j->options.pairs) < 0
+	               ? -ENOMEM
+	               : 0;
 }
 
 static int new_packet(struct ow_path_join *j, const struct ow_path_event *event, uint32_t *ret_index)
@@ -135,8 +162,7 @@ static int new_packet(struct ow_path_join *j, const struct ow_path_event *event,
 	if (j->frees) {
 		i = j->free[--j->frees];
 	} else {
-		if (j->packets == OW_ID_MAP_ITEMS_MAX / OW_PATH_POINTS ||
-		    OW_GROW(j->packet, j->room, j->packets + 1) < 0)
+		if (j->packets == OW_ID_MAP_ITEMS_MAX / OW_PATH_POINTS || grow(j) < 0)
 			return -ENOMEM;
 		i = (uint32_t)j->packets++;
 	}
@@ -147,6 +173,7 @@ static int new_packet(struct ow_path_join *j, const struct ow_path_event *event,
 	                               .packets = event->packets,
 	                               .bytes = event->bytes,
 	                               .flow = event->flow};
+	memset(told_of(j, &j->packet[i], 0), NOT_REPORTED, j->options.pairs);
 	if (OW_GROW(j->queue, j->queue_room, j->queued + 1) < 0)
 		return -ENOMEM;
 	j->queue[j->queued++] = (struct waiting){i, j->serial};
@@ -160,7 +187,7 @@ static void unmap(struct ow_path_join *j, uint32_t i)
 	const struct packet *p = &j->packet[i];
 	for (unsigned point = 0; point < j->options.points; point++) {
 		if (p->seen >> point & 1)
-			ow_id_map_remove(&j->map, key_of(point, p->number[point], p->part), i);
+			ow_id_map_remove(&j->map, key_of(point, record_of(j, p, point)->number, p->part), i);
 	}
 }
 
@@ -183,14 +210,15 @@ static bool merge(struct ow_path_join *j, uint32_t to, uint32_t from, int *ret_r
 	const struct packet moved = j->packet[from];
 	if (a->seen & moved.seen || a->reported & moved.reported)
 		return false;
-	int r = drop(j, from);
+	int r = drop(j, from); /* its records stay until the place is used again */
 	for (unsigned point = 0; point < j->options.points && r == 0; point++) {
+		const struct record *record = record_of(j, &j->packet[from], point);
 		if (moved.seen >> point & 1)
-			r = set_record(j, to, point, moved.number[point], moved.time_ns[point]);
+			r = set_record(j, to, point, record->number, record->time_ns);
 	}
 	for (unsigned k = 0; k < j->options.pairs; k++) {
 		if (moved.reported >> k & 1)
-			a->told[k] = moved.told[k];
+			*told_of(j, a, k) = *told_of(j, &j->packet[from], k);
 	}
 	a->reported |= moved.reported;
 	a->ambiguous |= moved.ambiguous;
@@ -301,7 +329,7 @@ static uint8_t told_between(const struct ow_path_join *j, const struct packet *p
 		if (j->apart >> k & 1)
 			return SINGLE(OW_FATE_UNCLASSIFIED, a < b ? OW_SIDE_A : OW_SIDE_B);
 		if (p->reported >> k & 1)
-			return p->told[k];
+			return *told_of(j, p, k);
 	}
 	return NOT_REPORTED;
 }
@@ -348,7 +376,7 @@ static bool covers(const struct ow_path_join *j, const struct packet *p, int poi
 	for (unsigned k = 0; k < j->options.pairs; k++) {
 		const struct ow_path_pair *pair = &j->options.pair[k];
 		bool has = (int)pair->from == point || (int)pair->to == point;
-		uint8_t told = has && p->reported >> k & 1 ? p->told[k] : NOT_REPORTED;
+		uint8_t told = has && p->reported >> k & 1 ? *told_of(j, p, k) : NOT_REPORTED;
 		if (told == SINGLE(OW_FATE_OUTSIDE, OW_SIDE_A) || told == SINGLE(OW_FATE_OUTSIDE, OW_SIDE_B))
 			return false;
 		covers |= told > MATCHED;
@@ -403,9 +431,10 @@ static int judge_pair(struct ow_path_join *j, const struct packet *p, unsigned k
 	enum ow_side side = forth ? OW_SIDE_A : OW_SIDE_B;
 	struct ow_path_correction *correction =
 		&(is_doubtful(j, p) ? j->doubtful_pair : j->result.correction)[k][p->direction];
-	if (p->told[k] == SINGLE(OW_FATE_EXTRA, !side) || p->told[k] == SINGLE(OW_FATE_DUPLICATED, !side))
+	uint8_t told = *told_of(j, p, k);
+	if (told == SINGLE(OW_FATE_EXTRA, !side) || told == SINGLE(OW_FATE_DUPLICATED, !side))
 		correction->around_from += seen_beyond(j, p, sender, -way.step) ? p->packets : 0;
-	if (p->told[k] != SINGLE(OW_FATE_LOST, side))
+	if (told != SINGLE(OW_FATE_LOST, side))
 		return 0;
 	if (seen_beyond(j, p, receiver, way.step)) {
 		correction->around_to += p->packets;
@@ -419,16 +448,17 @@ static int judge_pair(struct ow_path_join *j, const struct packet *p, unsigned k
 	                                   .to = (uint8_t)receiver});
 }
 
-static enum ow_fate fate_of(const struct packet *p)
+static enum ow_fate fate_of(const struct ow_path_join *j, const struct packet *p)
 {
+	uint8_t told = *told_of(j, p, 0);
 	if (!(p->reported & 1))
 		return OW_FATE_UNCLASSIFIED;
-	return p->told[0] == MATCHED ? OW_FATE_MATCHED : (enum ow_fate)((p->told[0] - 2) / 2);
+	return told == MATCHED ? OW_FATE_MATCHED : (enum ow_fate)((told - 2) / 2);
 }
 
 static int tell(struct ow_path_join *j, const struct packet *p)
 {
-	struct ow_path_packet told = {.fate = fate_of(p),
+	struct ow_path_packet told = {.fate = fate_of(j, p),
 	                              .direction = p->direction,
 	                              .ambiguous = p->ambiguous | p->torn,
 	                              .seen = p->seen,
@@ -436,8 +466,10 @@ static int tell(struct ow_path_join *j, const struct packet *p)
 	                              .bytes = p->bytes,
 	                              .flow = &p->flow,
 	                              .path = j->options.report};
-	memcpy(told.number, p->number, sizeof told.number);
-	memcpy(told.time_ns, p->time_ns, sizeof told.time_ns);
+	for (unsigned q = 0; q < j->options.points; q++) {
+		told.number[q] = record_of(j, p, q)->number;
+		told.time_ns[q] = record_of(j, p, q)->time_ns;
+	}
 	return j->options.on_packet(j->options.arg, &told);
 }
 
@@ -446,12 +478,12 @@ static int judge(struct ow_path_join *j, uint32_t i)
 	const struct packet *p = &j->packet[i];
 	int r = j->options.on_packet ? tell(j, p) : 0;
 	if (r == 0 && p->direction != OW_DIRECTIONS) {
-		if (fate_of(p) == OW_FATE_LOST)
+		if (fate_of(j, p) == OW_FATE_LOST)
 			r = judge_lost(j, p);
 		if (r == 0)
 			r = judge_around(j, p);
 		for (unsigned k = 1; k < j->options.pairs && r == 0; k++) {
-			if (p->told[k] > MATCHED)
+			if (*told_of(j, p, k) > MATCHED)
 				r = judge_pair(j, p, k);
 		}
 	}
@@ -492,10 +524,10 @@ static int packets_of(struct ow_path_join *j, const struct ow_path_pair *pair, c
 	return r;
 }
 
-static void report(struct packet *p, unsigned k, const struct ow_path_event *event)
+static void report(const struct ow_path_join *j, struct packet *p, unsigned k, const struct ow_path_event *event)
 {
 	p->reported |= UINT64_C(1) << k;
-	p->told[k] = event->fate == OW_FATE_MATCHED ? MATCHED : SINGLE(event->fate, event->side);
+	*told_of(j, p, k) = event->fate == OW_FATE_MATCHED ? MATCHED : SINGLE(event->fate, event->side);
 	p->ambiguous |= event->ambiguous;
 	if ((k == 0 || p->direction == OW_DIRECTIONS) && event->direction < OW_DIRECTIONS &&
 	    event->fate != OW_FATE_UNCLASSIFIED)
@@ -561,7 +593,7 @@ int ow_path_join_add(struct ow_path_join *j, unsigned k, const struct ow_path_ev
 		if (again && k == 0 && event->fate == OW_FATE_LOST && event->direction < OW_DIRECTIONS)
 			j->result.lost_unknown[event->direction] += event->packets;
 		if (!again)
-			report(p, k, event);
+			report(j, p, k, event);
 		if (is_complete(j, p))
 			r = judge(j, index[side]);
 	}

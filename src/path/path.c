@@ -19,8 +19,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define WARNINGS_MAX   200
-#define WINDOW_MOST_NS (60 * OW_NS_PER_S) /* of a match that chooses it */
+#define WARNINGS_MAX 200
 
 /* A pair that is matched. */
 struct pair {
@@ -318,10 +317,15 @@ static int join_pairs(struct ow_path *path, struct ow_path_join *join, struct ow
 
 static int follow_packets(struct ow_path *path, struct ow_error *err)
 {
-	int64_t window_ns = path->options.match.window_ns ? path->options.match.window_ns : WINDOW_MOST_NS;
+	int64_t window_ns = OW_NS_PER_S;
+	for (unsigned k = 0; k < path->pairs; k++) {
+		const struct ow_match_report *report =
+			path->pair[k].match ? ow_match_report(path->pair[k].match) : NULL;
+		window_ns = report && report->window_ns > window_ns ? report->window_ns : window_ns;
+	}
 	struct ow_path_join_options options = {.points = path->report.points,
 	                                       .pairs = path->pairs,
-	                                       .wait_ns = window_ns < OW_NS_PER_S ? 2 * OW_NS_PER_S : 2 * window_ns,
+	                                       .wait_ns = window_ns < OW_MATCH_TIME_MAX / 4 ? 2 * window_ns : window_ns,
 	                                       .seed = path->seed,
 	                                       .on_packet = path->options.on_path_packet,
 	                                       .arg = path->options.match.arg,
