@@ -122,9 +122,20 @@ bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns)
 	return true;
 }
 
-int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *results,
-                                           const struct ow_interval_result *next)
+/* What arrives sooner after the start of the first interval than any packet took was sent before it. Since the start of
+ * the receiver's interval, which may be shifted. */
+static int64_t least_delay(const struct ow_interval_results_input *in)
 {
+	int64_t least = in->delays ? INT64_MAX : 0;
+	for (size_t i = 0; i < in->delays; i++)
+		least = in->delay_ns[i] < least ? in->delay_ns[i] : least;
+	return least > in->shift_ns ? least - in->shift_ns : 0;
+}
+
+int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *results,
+                                           const struct ow_interval_results_input *in)
+{
+	const struct ow_interval_result *next = &in->result;
 	int64_t wait = (int64_t)results->horizon * next->length_ns;
 	int64_t reach = results->reach_ns >= 0 && results->reach_ns < wait ? results->reach_ns : wait;
 	/* After a gap the last interval stands for all missing ones. */
@@ -133,5 +144,5 @@ int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *res
 		if (ow_interval_results_open_of(results, n)->unknown)
 			return end_ns + reach > next->start_ns ? end_ns + reach - next->start_ns : 0;
 	}
-	return 0;
+	return results->begun_ns == INT64_MIN ? least_delay(in) : 0;
 }

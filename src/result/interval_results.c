@@ -313,7 +313,7 @@ static int carry_on(struct ow_interval_results *results, struct ow_interval_resu
 		in->only_a,          in->only_b,        in->only_as,
 		in->only_bs,         in->shift_ns,      ow_interval_results_early(results, &in->result),
 		late_since(results), in->only_b_sent_ns};
-	results->unplaced_ns = ow_interval_results_unplaced_until(results, &in->result);
+	results->unplaced_ns = ow_interval_results_unplaced_until(results, in);
 	for (size_t i = 0; results->unplaced_ns && i < in->only_bs; i++)
 		open->unplaced += ow_interval_results_is_unplaced(results, in->only_b + i);
 	results->next++;

@@ -34,7 +34,8 @@ struct ow_interval_results_open {
 	size_t samples;
 	struct ow_delays *delays; /* kept when the slot of the ring is reused */
 	uint64_t late, late_received;
-	uint64_t unplaced;  /* received packets that may have been sent in an earlier interval that is unknown */
+	uint64_t
+		unplaced; /* received packets that may have been sent in an earlier interval that is unknown, or before the first */
 	bool coarser;       /* has a larger sample shift than the interval before */
 	uint64_t alike;     /* late packets whose delay is uncertain */
 	uint64_t in_turn;   /* identical packets, sent or received late, that may be lost instead */
@@ -124,11 +125,11 @@ int64_t ow_interval_results_early(const struct ow_interval_results *results, con
 /* Whether a packet of the oldest interval may have arrived unseen. A callback of reconcile/late_packets. */
 bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns);
 /*
- * The time, since its start, until which an interval receives packets of an unknown interval before it; 0 = there is
- * none.
+ * The time, since its start, until which an interval receives packets of an unknown interval before it, or of the time
+ * before the first one; 0 = there is none.
  */
 int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *results,
-                                           const struct ow_interval_result *next);
+                                           const struct ow_interval_results_input *in);
 /* Whether a packet may have been sent in an unknown interval before this one. */
 bool ow_interval_results_is_unplaced(const struct ow_interval_results *results, const struct ow_sighting *arrival);
 
