@@ -51,7 +51,7 @@ struct ow_group_results {
 bool ow_group_has(const char *group, const char *member)
 {
 	size_t length = strlen(member);
-	if (!strchr(group, '+'))
+	if (!strchr(group, '+') || strchr(member, '+'))
 		return false;
 	for (const char *at = group; at; at = strchr(at, '+')) {
 		at += *at == '+';

@@ -380,6 +380,12 @@ static void peers_and_store(void **state)
 		is(m, "oneway_session_connections_total{peer=\"paris\"}", i);
 		ow_metrics_peer(m, "paris", false);
 	}
+	/* A lane to several peers is none of its own. */
+	struct ow_interval_result r = sent(1);
+	snprintf(r.from, sizeof r.from, "london");
+	snprintf(r.to, sizeof r.to, "paris+oslo");
+	ow_metrics_add(m, &r, 1);
+	is_absent(m, "oneway_session_connected{peer=\"paris+oslo\"}");
 	is_absent(m, "oneway_certificate_expiry_timestamp_seconds");
 	ow_metrics_certificate(m, 1900000000);
 	is(m, "oneway_certificate_expiry_timestamp_seconds", 1900000000);

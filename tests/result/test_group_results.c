@@ -362,6 +362,18 @@ static void lanes_that_differ(void **state)
 	ow_group_results_free(got.group);
 }
 
+static void names(void **state)
+{
+	(void)state;
+	assert_true(ow_group_has("b1+b2+b10", "b1"));
+	assert_true(ow_group_has("b1+b2+b10", "b2"));
+	assert_true(ow_group_has("b1+b2+b10", "b10"));
+	assert_false(ow_group_has("b1+b2+b10", "b"));
+	assert_false(ow_group_has("b1+b2+b10", "1"));
+	assert_false(ow_group_has("b1", "b1"));
+	assert_false(ow_group_has("b1+b2", "b1+b2"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +381,7 @@ int main(void)
 		cmocka_unit_test(identical_packets),
 		cmocka_unit_test(waits_for_members),
 		cmocka_unit_test(lanes_that_differ),
+		cmocka_unit_test(names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

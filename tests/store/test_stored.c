@@ -355,6 +355,44 @@ static void conserved(void **state)
 }
 
 /* Causes that differ in numbers are one; those that name other interfaces are not. */
+/* A packet to several peers is in the lane to one of them and in that to all: in the sum of the segment it counts once. */
+static void several_peers(void **state)
+{
+	(void)state;
+	static const char *const to[] = {"b1", "b2", "b1+b2"};
+	struct ow_store *store = store_open();
+	for (int64_t i = 0; i < 30; i++) {
+		struct ow_interval_result r = sample_live(i);
+		bool all_peers = i % 3 == 2;
+		r.start_ns -= i % 3 * r.length_ns;
+		snprintf(r.to, sizeof r.to, "%s", to[i % 3]);
+		r.lost = all_peers ? 10 : 0;
+		r.late = r.pending = r.late_received = r.extra = r.duplicated = r.ambiguous = r.lost_whole_flows = 0;
+		r.matched = r.received = all_peers ? 90 : 45;
+		r.sent = r.matched + r.lost;
+		r.loss_ratio = all_peers ? ow_value_exact(.1) : ow_value_none(OW_REASON_OTHER_PEERS);
+		store_add(store, &r);
+	}
+	ow_store_close(store);
+	struct ow_stored *stored = look();
+	for (int group = OW_STORED_LANE; group <= OW_STORED_SEGMENT; group++) {
+		struct ow_stored_sum_options o = {.group = (enum ow_stored_group)group};
+		struct ow_stored_sums sums;
+		assert_int_equal(ow_stored_summarise(stored, &o, &sums, NULL), 0);
+		assert_int_equal(sums.count, group == OW_STORED_LANE ? 3 : 1);
+		for (size_t i = 0; i < sums.count; i++) {
+			struct ow_interval_result c;
+			ow_stored_sum_counts(&sums.sum[i], &c);
+			bool part = sums.count > 1 && i < 2;
+			assert_int_equal(c.sent, part ? 450 : 1000);
+			assert_int_equal(isnan(ow_stored_sum_loss(&sums.sum[i])), part);
+			assert_true(part || fabs(ow_stored_sum_loss(&sums.sum[i]) - .1) < 1e-9);
+		}
+		ow_stored_sums_done(&sums);
+	}
+	ow_stored_close(stored);
+}
+
 static void causes_are_grouped(void **state)
 {
 	(void)state;
@@ -821,6 +859,7 @@ int main(void)
 		cmocka_unit_test_setup(worst, store_fresh),
 		cmocka_unit_test_setup(pooled, store_fresh),
 		cmocka_unit_test_setup(conserved, store_fresh),
+		cmocka_unit_test_setup(several_peers, store_fresh),
 		cmocka_unit_test_setup(causes_are_grouped, store_fresh),
 		cmocka_unit_test_setup(gaps, store_fresh),
 		cmocka_unit_test_setup(lengths, store_fresh),
