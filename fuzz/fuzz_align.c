@@ -52,8 +52,9 @@ static void note_pair(struct told *told, const struct ow_pair *pair, enum ow_cer
 	end(told, OW_SIDE_A, a);
 	end(told, OW_SIDE_B, b);
 	unsigned id = 0;
-	while (id < IDS && ow_mix64(1 + id) != a->id)
+	while (id + 1 < IDS && ow_mix64(1 + id) != a->id)
 		id++;
+	check(ow_mix64(1 + id) == a->id);
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		check(pair->record[side]->number >= told->next[side][id]);
 		told->next[side][id] = pair->record[side]->number + 1;

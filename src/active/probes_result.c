@@ -180,13 +180,6 @@ static size_t collect(struct ow_probes *p, uint64_t end, enum ow_probes_lane lan
 
 /* -- the run ------------------------------------------------------------------------------------------------------ */
 
-static void worse(struct ow_clock_state *sum, const struct ow_clock_state *clock)
-{
-	sum->synchronised &= clock->synchronised;
-	if (clock->error_ns > sum->error_ns)
-		sum->error_ns = clock->error_ns;
-}
-
 static void add_to_sum(struct ow_probes_sum *sum, const struct ow_interval_result *r, const int64_t *delay,
                        size_t count)
 {
@@ -200,8 +193,8 @@ static void add_to_sum(struct ow_probes_sum *sum, const struct ow_interval_resul
 	t->length_ns = r->start_ns + r->length_ns - t->start_ns;
 	/* Without replies the state of the reflector's clock is not known. */
 	if (r->samples) {
-		worse(&t->clock_from, &r->clock_from);
-		worse(&t->clock_to, &r->clock_to);
+		ow_clock_state_worse(&t->clock_from, &r->clock_from);
+		ow_clock_state_worse(&t->clock_to, &r->clock_to);
 	}
 	t->sent += r->sent;
 	t->matched += r->matched;

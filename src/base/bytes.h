@@ -17,6 +17,11 @@ static inline uint32_t ow_load_be32(const uint8_t *p)
 	return __builtin_bswap32(v);
 }
 
+static inline uint16_t ow_load_le16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] | p[1] << 8);
+}
+
 static inline uint32_t ow_load_le32(const uint8_t *p)
 {
 	uint32_t v;

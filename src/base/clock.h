@@ -13,6 +13,8 @@ struct ow_clock_state {
 #define OW_CLOCK_UNKNOWN INT64_MAX
 
 void ow_clock_state(struct ow_clock_state *ret_state);
+/* The worse of both, for a time in which both were seen. */
+void ow_clock_state_worse(struct ow_clock_state *sum, const struct ow_clock_state *other);
 /* Tells the clock of this host from those of others: programs that read the same number have the same CLOCK_REALTIME,
  * until the host is booted again. 0 = not known. Reads a file of /proc: to be called before the sandbox closes. */
 uint64_t ow_clock_identity(void);

@@ -2,11 +2,11 @@
 /* Properties of the terminal: width, colour, progress. */
 #include "cli/terminal.h"
 
+#include "base/clock.h"
 #include "base/time.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WIDTH_DEFAULT  80
@@ -61,13 +61,6 @@ bool ow_terminal_utf8(void)
 	return false;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * OW_NS_PER_S + now.tv_nsec;
-}
-
 static void stdout_size(unsigned *ret_width, unsigned *ret_height)
 {
 	struct winsize size;
@@ -90,7 +83,7 @@ struct ow_style ow_terminal_style(FILE *stream, bool no_color)
 
 void ow_progress_init(struct ow_progress *progress, const char *what)
 {
-	*progress = (struct ow_progress){.what = what, .start_ns = now_ns()};
+	*progress = (struct ow_progress){.what = what, .start_ns = ow_clock_steady_ns()};
 	/* Without a terminal the first line of progress never becomes due. */
 	progress->last_ns =
 		ow_terminal_moves(stderr) ? progress->start_ns + PROGRESS_AFTER_NS - PROGRESS_EVERY_NS : INT64_MAX;
@@ -99,7 +92,7 @@ void ow_progress_init(struct ow_progress *progress, const char *what)
 void ow_progress_show(void *arg, double done)
 {
 	struct ow_progress *progress = arg;
-	int64_t now = now_ns();
+	int64_t now = ow_clock_steady_ns();
 	if (progress->last_ns == INT64_MAX || now - progress->last_ns < PROGRESS_EVERY_NS)
 		return;
 	progress->last_ns = now;

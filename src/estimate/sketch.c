@@ -382,9 +382,10 @@ int ow_sketch_encode(struct ow_sketch *sketch, bool with_records, uint8_t **ret_
 	bool kept = with_records && sketch->keeps;
 	size_t records = kept ? sketch->count : 0, inner = ow_synopsis_encoded_size(sketch->synopsis);
 	size_t size = HEADER + inner + records * RECORD;
-	uint8_t *bytes = malloc(size), *at = bytes + HEADER + inner;
+	uint8_t *bytes = malloc(size);
 	if (!bytes)
 		return out_of_memory(err);
+	uint8_t *at = bytes + HEADER + inner;
 	memcpy(bytes, "OWK", 3);
 	bytes[3] = VERSION;
 	ow_store_le32(bytes + FLAGS_AT, kept ? KEPT : 0);

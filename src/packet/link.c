@@ -6,11 +6,6 @@
 #define NFLOG_ATTRIBUTES_MAX 64
 #define PKTAP_HEADER_MAX     4096
 
-static uint16_t load_le16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] | p[1] << 8);
-}
-
 /*
  * BSD loopback: the address family in either byte order. AF_INET6 is 10 on Linux, 23 on Windows, 24, 26, 28 or 30
  * elsewhere.
@@ -112,8 +107,8 @@ static enum ow_layer nflog(struct ow_decode_cursor *w)
 	for (unsigned n = 0; n < NFLOG_ATTRIBUTES_MAX; n++) {
 		if (!ow_decode_cursor_has(w, 4))
 			return OW_LAYER_SHORT;
-		uint32_t len = big ? ow_load_be16(w->p) : load_le16(w->p);
-		uint32_t type = (big ? ow_load_be16(w->p + 2) : load_le16(w->p + 2)) & 0x7fff;
+		uint32_t len = big ? ow_load_be16(w->p) : ow_load_le16(w->p);
+		uint32_t type = (big ? ow_load_be16(w->p + 2) : ow_load_le16(w->p + 2)) & 0x7fff;
 		if (type == 1 && ow_decode_cursor_has(w, 6)) /* packet header: begins with the ethertype */
 			protocol = ow_load_be16(w->p + 4);
 		if (type == 9) { /* the packet */

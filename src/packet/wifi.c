@@ -8,11 +8,6 @@
 #define PRISM_HEADER       144
 #define AVS_MAGIC          0x80211001u /* with any last digit */
 
-static uint16_t load_le16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] | p[1] << 8);
-}
-
 /* control 2, duration 2, address 6, address 6, address 6, sequence 2, [address 6], [QoS 2], [HT control 4] */
 static enum ow_layer wifi(struct ow_decode_cursor *w, bool padded)
 {
@@ -71,7 +66,7 @@ enum ow_layer ow_decode_cursor_radiotap(struct ow_decode_cursor *w)
 {
 	if (!ow_decode_cursor_has(w, 8))
 		return OW_LAYER_SHORT;
-	uint32_t len = load_le16(w->p + 2);
+	uint32_t len = ow_load_le16(w->p + 2);
 	if (w->p[0] != 0 || len < 8 || !ow_decode_cursor_has(w, len))
 		return OW_LAYER_SHORT;
 	uint8_t flags = radiotap_flags(w->p, len);
@@ -101,12 +96,12 @@ enum ow_layer ow_decode_cursor_ppi(struct ow_decode_cursor *w)
 {
 	if (!ow_decode_cursor_has(w, 8))
 		return OW_LAYER_SHORT;
-	uint32_t len = load_le16(w->p + 2), linktype = ow_load_le32(w->p + 4), at = 8;
+	uint32_t len = ow_load_le16(w->p + 2), linktype = ow_load_le32(w->p + 4), at = 8;
 	if (len < 8 || !ow_decode_cursor_has(w, len))
 		return OW_LAYER_SHORT;
 	bool fcs = false;
 	while (at + 4 <= len) {
-		uint32_t type = load_le16(w->p + at), size = load_le16(w->p + at + 2);
+		uint32_t type = ow_load_le16(w->p + at), size = ow_load_le16(w->p + at + 2);
 		if (type == 2 && size >= 10 && at + 4 + size <= len)
 			fcs = w->p[at + 12] & 1;
 		at += 4 + size;

@@ -21,12 +21,6 @@ struct seen {
 	double most_off;
 };
 
-static void keep_worse(struct ow_spread *worst, const struct ow_spread *s)
-{
-	if (ow_spread_mean(s) > ow_spread_mean(worst))
-		*worst = *s;
-}
-
 static int put_samples(struct ow_figure_run *run, const struct ow_comb_setting *s, const struct ow_comb_point *p,
                        void *arg)
 {
@@ -66,7 +60,7 @@ static int put_mean(struct ow_figure_run *run, const struct ow_comb_setting *s, 
 {
 	struct seen *seen = arg;
 	char name[64];
-	keep_worse(&seen->worst, &p->of[OW_COMB_FINECOMB].mean);
+	ow_spread_keep_worse(&seen->worst, &p->of[OW_COMB_FINECOMB].mean);
 	snprintf(name, sizeof name, "FineComb, %s", seen->suffix);
 	int r = ow_spread_point(run, name, s->rho, &p->of[OW_COMB_FINECOMB].mean);
 	snprintf(name, sizeof name, "FineComb-, %s", seen->suffix);
@@ -78,8 +72,8 @@ static int put_loss(struct ow_figure_run *run, const struct ow_comb_setting *s, 
 {
 	struct seen *seen = arg;
 	char name[64];
-	keep_worse(&seen->minus, &p->of[OW_COMB_MINUS].all);
-	keep_worse(&seen->worst, &p->of[OW_COMB_FINECOMB].loss);
+	ow_spread_keep_worse(&seen->minus, &p->of[OW_COMB_MINUS].all);
+	ow_spread_keep_worse(&seen->worst, &p->of[OW_COMB_FINECOMB].loss);
 	snprintf(name, sizeof name, "FineComb, %s", seen->suffix);
 	int r = ow_spread_point(run, name, s->rho, &p->of[OW_COMB_FINECOMB].loss);
 	snprintf(name, sizeof name, "FineComb-, %s", seen->suffix);
@@ -131,7 +125,7 @@ static int put_versus(struct ow_figure_run *run, const struct ow_comb_setting *s
                       void *arg)
 {
 	struct versus *v = arg;
-	keep_worse(&v->finecomb, &p->of[OW_COMB_FINECOMB].mean);
+	ow_spread_keep_worse(&v->finecomb, &p->of[OW_COMB_FINECOMB].mean);
 	if (s->rho == 4e-4)
 		v->lda_low = p->of[OW_COMB_LDA].mean;
 	if (s->rho == 4e-3) {
@@ -185,9 +179,9 @@ static int put_low_loss(struct ow_figure_run *run, const struct ow_comb_setting 
                         void *arg)
 {
 	struct losses_seen *seen = arg;
-	keep_worse(s->rho < 2e-3 ? &seen->middle : &seen->worst, &p->of[OW_COMB_FINECOMB].loss);
-	keep_worse(&seen->worst_ours, &p->of[OW_COMB_FINECOMB].ours);
-	keep_worse(&seen->lda, &p->of[OW_COMB_LDA].all);
+	ow_spread_keep_worse(s->rho < 2e-3 ? &seen->middle : &seen->worst, &p->of[OW_COMB_FINECOMB].loss);
+	ow_spread_keep_worse(&seen->worst_ours, &p->of[OW_COMB_FINECOMB].ours);
+	ow_spread_keep_worse(&seen->lda, &p->of[OW_COMB_LDA].all);
 	int r = ow_spread_point(run, "FineComb", s->rho, &p->of[OW_COMB_FINECOMB].loss);
 	if (!r)
 		r = ow_spread_point(run, "FineComb, all buckets", s->rho, &p->of[OW_COMB_FINECOMB].all);
@@ -226,7 +220,7 @@ static int put_microscopic(struct ow_figure_run *run, const struct ow_comb_setti
 	struct losses_seen *seen = arg;
 	char name[64];
 	if (s->rho <= 1.2e-4)
-		keep_worse(&seen->small, &p->of[OW_COMB_FINECOMB].loss);
+		ow_spread_keep_worse(&seen->small, &p->of[OW_COMB_FINECOMB].loss);
 	int r = ow_spread_point(run, seen->name, s->rho, &p->of[OW_COMB_FINECOMB].loss);
 	snprintf(name, sizeof name, "%s, our estimate", seen->name);
 	return r < 0 ? r : ow_spread_point(run, name, s->rho, &p->of[OW_COMB_FINECOMB].ours);
@@ -244,7 +238,7 @@ static int run_6b(struct ow_figure_run *run, struct ow_error *err)
 		                  &(struct ow_comb_setting){1u << OW_COMB_FINECOMB, (double)lost[i] / OW_COMB_PACKETS,
 		                                            0, lost[i], false},
 		                  i / 4., (i + 1) / 4., put_microscopic, &seen, err);
-		keep_worse(&worst, &seen.small);
+		ow_spread_keep_worse(&worst, &seen.small);
 	}
 	return r < 0 ? r
 	             : ow_figure_claim(run, "5 to 100 lost of 5 million: within 10 % up to rho 1e-4",
@@ -265,8 +259,8 @@ static int put_unknown(struct ow_figure_run *run, const struct ow_comb_setting *
 	struct unknown *u = arg;
 	const struct ow_comb_outcome *opt = &p->of[OW_COMB_FINECOMB], *four = &p->of[OW_COMB_FOUR],
 				     *lda = &p->of[OW_COMB_LDA2];
-	keep_worse(&u->four, u->loss ? &four->loss : &four->mean);
-	keep_worse(&u->lda, u->loss ? &lda->all : &lda->mean);
+	ow_spread_keep_worse(&u->four, u->loss ? &four->loss : &four->mean);
+	ow_spread_keep_worse(&u->lda, u->loss ? &lda->all : &lda->mean);
 	int r = ow_spread_point(run, "FineComb, four banks", s->rho, u->loss ? &four->loss : &four->mean);
 	if (!r)
 		r = ow_spread_point(run, "FineComb-OPT", s->rho, u->loss ? &opt->loss : &opt->mean);

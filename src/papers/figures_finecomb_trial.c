@@ -154,12 +154,6 @@ static void rig_received(void *arg, const struct ow_sighting *stamps, size_t cou
 
 /* -- a point ------------------------------------------------------------------------------------------------------- */
 
-static void add_error(struct ow_spread *s, const struct ow_value *v, double truth)
-{
-	if (v->status != OW_VALUE_NONE)
-		ow_spread_add(s, 100 * fabs(v->value - truth) / truth);
-}
-
 /* The loss of the LDA paper: the difference of all counters, of the sampled packets. */
 static void add_lda_loss(struct ow_spread *s, const struct ow_synopsis *a, const struct ow_synopsis *b, double truth)
 {
@@ -181,12 +175,12 @@ static int evaluate_lda(const struct ow_view *a, const struct ow_view *b, const 
 	if (r < 0)
 		return r;
 	ow_spread_add(&o->samples, (double)e.useful);
-	add_error(&o->mean, &e.mean_ns, truth->mean_ns);
-	add_error(&o->ours, &e.lost, (double)truth->lost);
+	ow_spread_add_error(&o->mean, &e.mean_ns, truth->mean_ns);
+	ow_spread_add_error(&o->ours, &e.lost, (double)truth->lost);
 	add_lda_loss(&o->all, a->synopsis, b->synopsis, (double)truth->lost);
 	r = ow_lda_estimate_with(a, b, &(struct ow_lda_options){.plus = true}, &e);
 	if (!r && plus)
-		add_error(&plus->mean, &e.mean_ns, truth->mean_ns);
+		ow_spread_add_error(&plus->mean, &e.mean_ns, truth->mean_ns);
 	return r;
 }
 
@@ -237,12 +231,12 @@ static int evaluate_finecomb(const struct ow_view *a, const struct ow_view *b, c
 	if (r < 0)
 		return r;
 	ow_spread_add(&o->samples, (double)e.useful);
-	add_error(&o->mean, &e.mean_ns, truth->mean_ns);
-	add_error(&o->ours, &e.lost, lost);
+	ow_spread_add_error(&o->mean, &e.mean_ns, truth->mean_ns);
+	ow_spread_add_error(&o->ours, &e.lost, lost);
 	options.paper_loss = true;
 	r = ow_finecomb_estimate_with(a, b, &options, &e);
 	if (!r)
-		add_error(&o->all, &e.lost, lost);
+		ow_spread_add_error(&o->all, &e.lost, lost);
 	options.paper_where = true;
 	if (!r && kind == OW_COMB_FOUR) {
 		r = closest_bank((const struct ow_finecomb *)a->synopsis, (const struct ow_finecomb *)b->synopsis,
@@ -252,7 +246,7 @@ static int evaluate_finecomb(const struct ow_view *a, const struct ow_view *b, c
 	} else if (!r) {
 		r = ow_finecomb_estimate_with(a, b, &options, &e);
 		if (!r)
-			add_error(&o->loss, &e.lost, lost);
+			ow_spread_add_error(&o->loss, &e.lost, lost);
 	}
 	return r;
 }

@@ -135,17 +135,11 @@ static int watch(const struct ow_trace *t, const struct ow_lda_params *params, c
 
 /* -- numbers of a point -------------------------------------------------------------------------------------------- */
 
-static void add_error(struct ow_spread *s, const struct ow_value *v, double truth)
-{
-	if (v->status != OW_VALUE_NONE)
-		ow_spread_add(s, 100 * fabs(v->value - truth) / truth);
-}
-
 static struct ow_spread mean_error(const struct found *f)
 {
 	struct ow_spread s = {0};
 	for (unsigned i = 0; i < f->runs; i++)
-		add_error(&s, &f->paper[i].mean_ns, f->mean_ns);
+		ow_spread_add_error(&s, &f->paper[i].mean_ns, f->mean_ns);
 	return s;
 }
 
@@ -153,7 +147,7 @@ static struct ow_spread stddev_error(const struct found *f, bool centred)
 {
 	struct ow_spread s = {0};
 	for (unsigned i = 0; i < f->runs; i++)
-		add_error(&s, centred ? &f->centred[i].stddev_ns : &f->paper[i].stddev_ns, f->stddev_ns);
+		ow_spread_add_error(&s, centred ? &f->centred[i].stddev_ns : &f->paper[i].stddev_ns, f->stddev_ns);
 	return s;
 }
 
@@ -200,12 +194,6 @@ static int claim_below(struct ow_figure_run *run, const char *paper, const struc
 	                       ow_spread_error(s));
 }
 
-static void keep_worse(struct ow_spread *worst, const struct ow_spread *s)
-{
-	if (ow_spread_mean(s) > ow_spread_mean(worst))
-		*worst = *s;
-}
-
 /* -- figure 4: one bank, tuned to the loss ------------------------------------------------------------------------- */
 
 struct claims_4 {
@@ -217,9 +205,9 @@ static void note_4(const struct ow_trace *t, const struct shape *shape, double l
 {
 	struct ow_spread mean = mean_error(f), paper = stddev_error(f, false), centred = stddev_error(f, true);
 	if (loss <= 1e-3)
-		keep_worse(&c->low_loss, &mean);
+		ow_spread_keep_worse(&c->low_loss, &mean);
 	if (loss == 0.2)
-		keep_worse(&c->high_loss, &mean);
+		ow_spread_keep_worse(&c->high_loss, &mean);
 	ow_spread_add(shape->kind == OW_SIM_WEIBULL ? &c->weibull : &c->pareto, ow_spread_mean(&paper));
 	ow_spread_add(shape->kind == OW_SIM_WEIBULL ? &c->weibull_centred : &c->pareto_centred,
 	              ow_spread_mean(&centred));

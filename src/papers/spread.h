@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "estimate/estimate.h"
 #include "papers/figure.h"
 #include <math.h>
 
@@ -20,6 +21,19 @@ static inline void ow_spread_add(struct ow_spread *s, double x)
 static inline double ow_spread_mean(const struct ow_spread *s)
 {
 	return s->count > 0 ? s->sum / s->count : 0;
+}
+
+static inline void ow_spread_keep_worse(struct ow_spread *worst, const struct ow_spread *s)
+{
+	if (ow_spread_mean(s) > ow_spread_mean(worst))
+		*worst = *s;
+}
+
+/* The error in percent of an estimate, if there is one. */
+static inline void ow_spread_add_error(struct ow_spread *s, const struct ow_value *v, double truth)
+{
+	if (v->status != OW_VALUE_NONE)
+		ow_spread_add(s, 100 * fabs(v->value - truth) / truth);
 }
 
 /* The standard error of the mean. */

@@ -5,6 +5,7 @@
  */
 #include "papers/trial.h"
 
+#include "base/clock.h"
 #include "base/time.h"
 #include "estimate/fold_estimate.h"
 #include "estimate/lda_estimate.h"
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define BATCH       256                 /* packets of one add, as a lane recorder delivers them */
 #define REPEAT_MAX  20                  /* repetitions of a timed operation, */
@@ -102,13 +102,6 @@ void ow_sight_done(struct ow_sight *traffic)
 	*traffic = (struct ow_sight){0};
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * OW_NS_PER_S + now.tv_nsec;
-}
-
 static void fail(struct ow_compare_row *row, int code)
 {
 	snprintf(row->failure, sizeof row->failure, "%s", code == -EINVAL ? "too little memory" : strerror(-code));
@@ -154,13 +147,13 @@ static void insert_all(struct trial *t, bool timed)
 {
 	const struct ow_sight *traffic = t->traffic;
 	insert(t->b, traffic->b, traffic->bs);
-	int64_t least = INT64_MAX, begin = now_ns(), last = begin;
+	int64_t least = INT64_MAX, begin = ow_clock_steady_ns(), last = begin;
 	for (int i = 0; i < (timed ? REPEAT_MAX : 1) && (i == 0 || last - begin < REPEAT_NS); i++) {
 		if (i)
 			t->a->ops->reset(t->a);
-		int64_t from = now_ns();
+		int64_t from = ow_clock_steady_ns();
 		insert(t->a, traffic->a, traffic->as);
-		last = now_ns();
+		last = ow_clock_steady_ns();
 		least = last - from < least ? last - from : least;
 	}
 	if (timed && traffic->as)
@@ -201,14 +194,14 @@ static void conclude_all(struct trial *t, bool timed)
 		return;
 	}
 	ow_synopsis_encode(t->b, t->bytes);
-	int64_t least = INT64_MAX, begin = now_ns(), last = begin;
+	int64_t least = INT64_MAX, begin = ow_clock_steady_ns(), last = begin;
 	for (int i = 0; i < (timed ? REPEAT_MAX : 1) && (i == 0 || last - begin < REPEAT_NS); i++) {
-		int64_t from = now_ns();
+		int64_t from = ow_clock_steady_ns();
 		if (conclude(t, &t->row->estimate) < 0) {
 			snprintf(t->row->failure, sizeof t->row->failure, "%.150s", t->err.text);
 			return;
 		}
-		last = now_ns();
+		last = ow_clock_steady_ns();
 		least = last - from < least ? last - from : least;
 	}
 	if (timed)

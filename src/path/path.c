@@ -298,7 +298,7 @@ static int join_pairs(struct ow_path *path, struct ow_path_join *join, struct ow
 	struct ow_path_event *event = malloc(OW_PATH_BATCH * sizeof *event);
 	int64_t now_ns[OW_PATH_PAIRS];
 	int r = event ? 0 : -ENOMEM;
-	for (unsigned k = 0; k < path->pairs; k++)
+	for (unsigned k = 0; k < OW_PATH_PAIRS; k++)
 		now_ns[k] = INT64_MIN;
 	for (unsigned k; r == 0 && (k = farthest_behind(path, now_ns)) < path->pairs;) {
 		unsigned count = ow_path_stream_take(path->pair[k].stream, event);

@@ -150,7 +150,7 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
 /* Fields are never quoted: other letters of a name become _. */
 static char *put_name(char *p, const char *name)
 {
-	for (int i = 0; name[i] && i < NAME_MAX_BYTES; i++) {
+	for (int i = 0; i < NAME_MAX_BYTES && name[i]; i++) {
 		bool plain = (name[i] >= '0' && name[i] <= '9') || (name[i] >= 'A' && name[i] <= 'Z') ||
 		             (name[i] >= 'a' && name[i] <= 'z') || strchr("-.:_", name[i]);
 		*p++ = plain ? name[i] : '_';

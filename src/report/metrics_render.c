@@ -7,6 +7,7 @@
 
 #include "result/fields.h"
 #include "report/metrics_parts.h"
+#include "result/json.h"
 #include <inttypes.h>
 #include <math.h>
 #include <oneway/oneway.h>
@@ -166,17 +167,12 @@ static void put_histogram(const struct page *page)
 
 /* Gauges of the last final interval. NAN = not known. */
 
-static double known(const struct ow_value *value)
-{
-	return value->status == OW_VALUE_NONE ? NAN : value->value;
-}
-
 static double gauge_of(const struct ow_field *field, const struct ow_interval_result *r)
 {
 	const void *member = ow_field_of(field, r);
 	switch (field->type) {
 	case OW_FIELD_VALUE:
-		return known(member);
+		return ow_json_known(member);
 	case OW_FIELD_SHARE:
 		return *(const double *)member;
 	case OW_FIELD_RATE:
@@ -216,7 +212,7 @@ static void put_quantiles(const struct page *page)
 	for (unsigned i = 0; i < page->metrics->lanes; i++) {
 		const struct ow_interval_result *last = last_of(page->metrics->lane[i]);
 		for (int q = 0; last && q < OW_QUANTILES; q++) {
-			double value = known(&last->quantile_ns[q]);
+			double value = ow_json_known(&last->quantile_ns[q]);
 			if (!isnan(value))
 				fprintf(page->out, "%s{%s,q=\"%s\"} %.12g\n", name, page->metrics->lane[i]->labels,
 				        ow_quantile_name[q], value / 1e9);

@@ -197,13 +197,6 @@ static void less_certain(struct ow_value *sum, const struct ow_value *value)
 		*sum = *value;
 }
 
-static void worse(struct ow_clock_state *sum, const struct ow_clock_state *clock)
-{
-	sum->synchronised &= clock->synchronised;
-	if (clock->error_ns > sum->error_ns)
-		sum->error_ns = clock->error_ns;
-}
-
 static void add_field(const struct ow_field *field, void *sum, const void *more)
 {
 	switch (field->sum) {
@@ -228,7 +221,7 @@ static void add_field(const struct ow_field *field, void *sum, const void *more)
 		*(bool *)sum &= *(const bool *)more;
 		break;
 	case OW_SUM_WORSE:
-		worse(sum, more);
+		ow_clock_state_worse(sum, more);
 		break;
 	}
 }

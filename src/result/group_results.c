@@ -176,12 +176,6 @@ static int by_name_and_time(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 static int joined_create(const struct entry *e, struct joined *j)
 {
 	size_t copies = 0;
@@ -273,9 +267,9 @@ static int join(const struct ow_group_results *g, const struct entry *e, struct 
 	for (size_t i = 0; i < j->only_as; i++)
 		j->only_a[i] = j->lonely[i].packet;
 	if (j->only_as)
-		qsort(j->only_a, j->only_as, sizeof *j->only_a, by_time);
+		ow_sightings_sort(j->only_a, j->only_as);
 	if (j->only_bs)
-		qsort(j->only_b, j->only_bs, sizeof *j->only_b, by_time);
+		ow_sightings_sort(j->only_b, j->only_bs);
 	return 0;
 }
 
