@@ -10,8 +10,10 @@
 #include "cli/terminal.h"
 
 #include "base/time.h"
+#include "estimate/class_tally.h"
 #include "capture/file/file_set.h"
 #include "capture/file/reader.h"
+#include "report/match_classes.h"
 #include "report/match_flows.h"
 #include "report/plot.h"
 #include "report/report.h"
@@ -34,6 +36,7 @@ struct arguments {
 	const char *csv, *lost, *extra, *plot, *flows_csv;
 	const char *since, *until;
 	bool by_port;
+	struct ow_match_classes classes;
 	double max_loss;    /* above 1: no threshold was given */
 	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
 	bool keep_order;
@@ -78,6 +81,24 @@ static int set_stamps(void *field, const char *value, struct ow_error *err)
 	return r;
 }
 
+/* NAME=FILTER */
+static int set_class(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_match_classes *classes = field;
+	size_t length = strcspn(value, "=");
+	if (length == 0 || !value[length] || length >= OW_CLASS_NAME)
+		return ow_error_set(err, EINVAL, "'%.40s' is not NAME=FILTER", value);
+	if (classes->count == OW_MATCH_CLASSES_MAX)
+		return ow_error_set(err, EINVAL, "more than %d classes", OW_MATCH_CLASSES_MAX);
+	for (unsigned i = 0; i < classes->count; i++) {
+		if (strncmp(classes->name[i], value, length) == 0 && !classes->name[i][length])
+			return ow_error_set(err, EINVAL, "two classes are called %s", classes->name[i]);
+	}
+	snprintf(classes->name[classes->count], OW_CLASS_NAME, "%.*s", (int)length, value);
+	classes->filter[classes->count++] = value + length + 1;
+	return 0;
+}
+
 static int set_by(void *field, const char *value, struct ow_error *err)
 {
 	static const char *const names[] = {"port"};
@@ -111,6 +132,8 @@ static const struct ow_option options[] = {
          "of tags and of tunnels that are entered."},
 	{"since", 0, "TIME", ow_option_text, FIELD(since),
          "Only packets captured from then on: '2026-11-15 10:02', 10:02:30, 10:02Z, +90s after the first packet."},
+	{"class", 0, "NAME=FILTER", set_class, FIELD(classes),
+         "Also results of the packets that this filter accepts; up to 8 times."},
 	{"by", 0, "port", set_by, FIELD(by_port),
          "One capture that many taps share: the ports in the stamps of the capture device are the points. FILE#PORT "
          "or FILE#DEVICE:PORT is one of them."},
@@ -200,6 +223,7 @@ struct collector {
 	struct ow_output csv, path_csv; /* one of them */
 	struct ow_plot *plot;
 	struct ow_flow_tally *tally;
+	struct ow_class_tally *classes;
 	struct ow_match_flows flows;
 	bool lost_wanted, extra_wanted;
 	struct ow_records lost[OW_SIDES], extra[OW_SIDES];
@@ -236,6 +260,8 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 		r = ow_plot_add(c->plot, event);
 	if (r == 0 && c->tally)
 		r = ow_flow_tally_add(c->tally, event);
+	if (r == 0 && c->classes)
+		r = ow_class_tally_add(c->classes, event);
 	return r < 0 ? ow_error_set(&c->err, -r, "collecting packets: %s", strerror(-r)) : 0;
 }
 
@@ -389,7 +415,9 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 	c->lost_wanted = args->lost != NULL;
 	c->extra_wanted = args->extra != NULL;
 	bool flows = args->flows || args->flows_csv;
-	if (!args->csv && !args->lost && !args->extra && !args->plot && !flows)
+	args->match.class_filter = args->classes.filter;
+	args->match.classes = args->classes.count;
+	if (!args->csv && !args->lost && !args->extra && !args->plot && !flows && !args->classes.count)
 		return 0;
 	args->match.on_packet = on_packet;
 	ow_interrupt_catch();
@@ -400,6 +428,8 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	if (flows && ow_flow_tally_create(&args->key, args->match.seed, &c->tally) < 0)
 		return ow_error_set(err, ENOMEM, "--flows: not enough memory");
+	if (args->classes.count && ow_class_tally_create(args->classes.count, &c->classes) < 0)
+		return ow_error_set(err, ENOMEM, "--class: not enough memory");
 	if (!args->csv)
 		return 0;
 	if (args->points.count > OW_SIDES)
@@ -416,6 +446,7 @@ static void stop_collecting(struct collector *c)
 	ow_output_abort(&c->path_csv);
 	ow_plot_free(c->plot);
 	ow_flow_tally_free(c->tally);
+	ow_class_tally_free(c->classes);
 	ow_match_flows_done(&c->flows);
 	for (int side = 0; side < OW_SIDES; side++) {
 		ow_records_done(&c->lost[side]);
@@ -460,12 +491,15 @@ static void print_report(const struct collector *c, const struct arguments *args
 	int width = ow_terminal_width(out);
 	bool colour = !args->no_color && ow_terminal_colour(out);
 	if (args->json) {
-		ow_report_match_json(out, report, args->points.given, args->flows ? &c->flows : NULL, path);
+		ow_report_match_json(out, report, args->points.given, args->flows ? &c->flows : NULL,
+		                     args->classes.count ? &args->classes : NULL, path);
 		return;
 	}
 	if (path)
 		ow_report_path_text(out, path, ow_terminal_is(out) ? width : 0, colour);
 	ow_report_match_text(out, report, args->points.given, ow_terminal_is(out) ? width : 0, colour);
+	if (args->classes.count)
+		ow_report_match_classes_text(out, &args->classes);
 	if (args->flows)
 		ow_report_match_flows_text(out, &c->flows, args->top ? args->top : TOP_DEFAULT, args->least, width,
 		                           colour);
@@ -503,6 +537,17 @@ static int check_thresholds(const struct arguments *args, const struct ow_match_
 	return code;
 }
 
+static int get_classes(struct collector *c, struct ow_match_classes *classes)
+{
+	for (unsigned i = 0; i < classes->count; i++) {
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+			if (ow_class_tally_get(c->classes, i, d, &classes->result[i][d]) < 0)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
 /* Prints and writes all that was asked for. */
 static int write_results(struct arguments *args, struct collector *c, const struct ow_match_report *report,
                          const struct ow_path_report *path)
@@ -514,6 +559,10 @@ static int write_results(struct arguments *args, struct collector *c, const stru
 			ow_error_set(&err, ENOMEM, "--flows: not enough memory");
 			return ow_cli_failed("match", &err);
 		}
+	}
+	if (get_classes(c, &args->classes) < 0) {
+		ow_error_set(&err, ENOMEM, "--class: not enough memory");
+		return ow_cli_failed("match", &err);
 	}
 	/* The report is printed before the files are written, so that a failing file does not lose it. */
 	print_report(c, args, report, path);

@@ -2,6 +2,7 @@
 /* What `oneway match --json` prints. The names are those of docs/json.md. */
 #include "result/json.h"
 #include "path/path.h"
+#include "report/match_classes.h"
 #include "report/match_flows.h"
 #include "report/report.h"
 #include <math.h>
@@ -228,7 +229,8 @@ static void put_path(struct ow_json *json, const struct ow_path_report *path)
 }
 
 void ow_report_match_json(FILE *out, const struct ow_match_report *report, const char *const *name,
-                          const struct ow_match_flows *flows, const struct ow_path_report *path)
+                          const struct ow_match_flows *flows, const struct ow_match_classes *classes,
+                          const struct ow_path_report *path)
 {
 	struct ow_json json = {.out = out, .indent = 2};
 	ow_json_object(&json, NULL);
@@ -250,6 +252,8 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 		put_path(&json, path);
 	if (report->intervals)
 		put_intervals(&json, report);
+	if (classes)
+		ow_report_match_classes_json(&json, classes);
 	if (flows)
 		ow_report_match_flows_json(&json, flows);
 	put_warnings(&json, report);
