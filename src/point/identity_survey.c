@@ -51,6 +51,7 @@ int ow_identity_survey_start(struct ow_lane_logs *logs, const struct ow_lane_opt
 		options.identity.inner = ow_variant_inner(v);
 		options.identity.any_ip_id = ow_variant_any_ip_id(v);
 		options.flows = false;
+		options.firsts = true;
 		r = ow_lane_log_create(logs, &options, OW_SURVEY_IDS_MAX, OPEN_INTERVALS, &survey->log[i], err);
 	}
 	if (r < 0) {

@@ -33,7 +33,7 @@ struct slot { /* the state of a lane, in the order of the table */
 	uint32_t number;
 	unsigned sample_shift;
 	uint32_t identity, filter, way, without;
-	bool way_not;
+	bool way_not, firsts;
 	const struct ow_scope_hash *flow_hash; /* NULL: flows are not noted */
 };
 
@@ -268,6 +268,12 @@ static const struct ids *ids_of(struct ow_lane_recorder *recorder, uint32_t iden
 	return ids;
 }
 
+static bool is_later_fragment(const struct ids *ids)
+{
+	const struct ow_flow_key *flow = &ids->segments.flow;
+	return ids->status == 0 && flow->version && flow->ethertype == OW_FLOW_LATER_FRAGMENTS;
+}
+
 /* No lane wants the frame: counts whether it is an IP packet. */
 static void count_unclaimed(struct ow_lane_recorder *recorder, const struct ow_frame *frame)
 {
@@ -295,7 +301,7 @@ void ow_lane_recorder_frames(struct ow_lane_recorder *recorder, const struct ow_
 				continue;
 			claimed = true;
 			ids = ids_of(recorder, slot->identity, frame);
-			if (ids->status != -ENOMSG)
+			if (ids->status != -ENOMSG && !(slot->firsts && is_later_fragment(ids)))
 				note(recorder, slot, frame->frame.time_ns, ids);
 		}
 		if (!claimed)
@@ -383,6 +389,7 @@ static int view_make(const struct ow_lane_table *table, unsigned source, struct 
 		                             .way = entry->way,
 		                             .without = entry->without,
 		                             .way_not = lane->way_not,
+		                             .firsts = lane->firsts,
 		                             .flow_hash = lane->flows ? &lane->flow_hash : NULL};
 		open_interval(&view.slot[i].open[0], &entry->cuts, 0);
 		open_interval(&view.slot[i].open[1], &entry->cuts, 0);

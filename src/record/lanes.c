@@ -127,6 +127,7 @@ static int lane_make(struct ow_lanes *lanes, const struct ow_lane_options *optio
 	                         .sources = options->sources,
 	                         .heading = options->heading,
 	                         .way_not = options->way_not,
+	                         .firsts = options->firsts,
 	                         .flows = options->flows,
 	                         .t0_ns = options->t0_ns,
 	                         .length_ns = options->length_ns};

@@ -30,7 +30,7 @@ struct ow_lane {
 	uint32_t sources;
 	enum ow_heading heading;
 	struct ow_lane_filter *filter, *way, *without; /* NULL = none */
-	bool way_not, flows;
+	bool way_not, firsts, flows;
 	struct ow_scope_hash flow_hash; /* if it notes flows */
 	int64_t t0_ns, length_ns;
 };

@@ -40,6 +40,7 @@ struct ow_lane_options {
 	bool way_not; /* take packets that do not match `way` */
 	int64_t t0_ns, length_ns;
 	unsigned sample_shift; /* keep ids whose ow_sample_rank has this many leading zero bits */
+	bool firsts;           /* no fragments but the first: others are made and joined on the way */
 	bool flows;            /* note the flow of each packet, */
 	uint64_t flow_seed;    /* hashed with this seed */
 };

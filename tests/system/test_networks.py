@@ -294,6 +294,17 @@ table netdev loss {
         pair = self.run_pair(n, {"s": [stream("10.2", size=1400, rate=500, count=2000)]})
         self.check(pair, sent=2000, lost=n.counters("m")["lost"], unshared_received=2000 - sum(n.counters("m").values()))
 
+    def test_translated(self):
+        """m also translates the source: the points find it out, though half of what arrives at b are later fragments."""
+        n = self.network(mtu=1000)
+        self.lose(n)
+        n.nft("m", "table ip nat {\n chain p {\n type nat hook postrouting priority 100;\n ip daddr 10.2.0.0/16 snat to 10.0.3.1\n }\n}\n")
+        pair = self.run_pair(n, {"s": [stream("10.2", size=1400, rate=500, count=5000)]})
+        lane = [r for r in pair.lane("london") if r["status"] == "measured" and r["sent"] > 100]
+        self.assertGreaterEqual(len(lane), 3, brief(pair.lane("london")))
+        for r in lane:
+            self.assertLessEqual(abs(r["lost"] - r["sent"] / 50), 2, brief(lane))
+
     def test_joined(self):
         """m reassembles what the source has cut, as stateful firewalls do, and cuts it otherwise: later fragments of a are not at b."""
         n = self.network(mtu=1000)
