@@ -43,7 +43,8 @@ struct record {
 struct loss {
 	uint64_t flow;
 	uint64_t packets;
-	uint8_t direction, pair, from, to; /* pair 0: from end to end */
+	uint8_t direction, pair, from; /* pair 0: from end to end */
+	uint16_t missing;              /* bit q: point q should have shown them, if it shows all of the flow */
 };
 
 struct waiting {
@@ -65,7 +66,7 @@ struct ow_path_join {
 	struct ow_id_map map;  /* of packets by their records */
 	struct waiting *queue; /* packets in the order in which they became known */
 	size_t queue_first, queued, queue_room;
-	int64_t now_ns[OW_PATH_PAIRS], first_ns, judged_ns;
+	int64_t now_ns[OW_PATH_PAIRS], judged_ns;
 	/* The same as around and corrections, of identical packets: another copy of them may be meant. */
 	uint64_t doubtful[OW_DIRECTIONS][OW_PATH_POINTS];
 	struct ow_path_correction doubtful_pair[OW_PATH_PAIRS][OW_DIRECTIONS];
@@ -85,7 +86,6 @@ int ow_path_join_create(const struct ow_path_join_options *options, struct ow_pa
 	if (!j)
 		return -ENOMEM;
 	j->options = *options;
-	j->first_ns = INT64_MAX;
 	j->judged_ns = INT64_MIN;
 	for (unsigned k = 0; k < options->pairs; k++) {
 		j->pairs_of[options->pair[k].from] |= UINT64_C(1) << k;
@@ -265,12 +265,12 @@ static int note_partial(struct ow_path_join *j, uint64_t flow, unsigned point)
 
 static int note_loss(struct ow_path_join *j, const struct loss *loss)
 {
-	uint64_t key = ow_mix64(loss->flow ^ ((uint64_t)loss->direction << 24 | (uint64_t)loss->pair << 16 |
-	                                      (uint64_t)loss->from << 8 | loss->to));
+	uint64_t key = ow_mix64(loss->flow ^ ((uint64_t)loss->direction << 32 | (uint64_t)loss->pair << 24 |
+	                                      (uint64_t)loss->from << 16 | loss->missing));
 	uint32_t i = OW_ID_MAP_FIND(&j->loss_map, key, n,
 	                            j->loss[n].flow == loss->flow && j->loss[n].direction == loss->direction &&
 	                                    j->loss[n].pair == loss->pair && j->loss[n].from == loss->from &&
-	                                    j->loss[n].to == loss->to);
+	                                    j->loss[n].missing == loss->missing);
 	if (i != OW_ID_MAP_NONE) {
 		j->loss[i].packets += loss->packets;
 		return 0;
@@ -334,21 +334,25 @@ static uint8_t told_between(const struct ow_path_join *j, const struct packet *p
 	return NOT_REPORTED;
 }
 
-/* The point that should have shown the packet after `from`; -1 if that is not known. */
-static int missing_at(const struct ow_path_join *j, const struct packet *p, int from, const struct way *way)
+/*
+ * The points that should have shown the packet after `from`, a bit for each. Not those that do not show its flow, or not
+ * at that time, and those of which no pair tells. False if the pairs contradict each other.
+ */
+static bool find_missing(const struct ow_path_join *j, const struct packet *p, int from, const struct way *way,
+                         uint16_t *ret_missing)
 {
 	enum ow_side side = way->step > 0 ? OW_SIDE_A : OW_SIDE_B;
+	*ret_missing = (uint16_t)(1u << way->stop);
 	for (int q = from + way->step; q != way->stop; q += way->step) {
 		uint8_t told = told_between(j, p, from, q);
-		if (told == SINGLE(OW_FATE_LOST, side))
-			return q;
 		bool neighbour = q == from + way->step;
-		/* It does not show such packets, or not at that time. */
 		bool blind = told == SINGLE(OW_FATE_UNCLASSIFIED, side) || told == SINGLE(OW_FATE_OUTSIDE, side);
-		if (!blind && (neighbour || told != NOT_REPORTED))
-			return -1;
+		if (told == SINGLE(OW_FATE_LOST, side))
+			*ret_missing |= (uint16_t)(1u << q);
+		else if (!blind && (neighbour || told != NOT_REPORTED))
+			return false;
 	}
-	return way->stop;
+	return true;
 }
 
 static int judge_lost(struct ow_path_join *j, const struct packet *p)
@@ -357,8 +361,8 @@ static int judge_lost(struct ow_path_join *j, const struct packet *p)
 	int from = way.stop;
 	while (!seen_at(p, from) && from != way.start)
 		from -= way.step;
-	int to = p->torn || from == way.stop ? -1 : missing_at(j, p, from, &way);
-	if (to < 0) {
+	uint16_t missing;
+	if (p->torn || from == way.stop || !find_missing(j, p, from, &way, &missing)) {
 		j->result.lost_unknown[p->direction] += p->packets;
 		return 0;
 	}
@@ -366,7 +370,7 @@ static int judge_lost(struct ow_path_join *j, const struct packet *p)
 	                                   .packets = p->packets,
 	                                   .direction = p->direction,
 	                                   .from = (uint8_t)from,
-	                                   .to = (uint8_t)to});
+	                                   .missing = missing});
 }
 
 /* Whether a point that did not see the packet covers its time, by the pairs that report it. */
@@ -445,7 +449,7 @@ static int judge_pair(struct ow_path_join *j, const struct packet *p, unsigned k
 	                                   .direction = p->direction,
 	                                   .pair = (uint8_t)k,
 	                                   .from = (uint8_t)sender,
-	                                   .to = (uint8_t)receiver});
+	                                   .missing = (uint16_t)(1u << receiver)});
 }
 
 static enum ow_fate fate_of(const struct ow_path_join *j, const struct packet *p)
@@ -539,6 +543,17 @@ static void report(const struct ow_path_join *j, struct packet *p, unsigned k, c
 	}
 }
 
+/* Whether it may be outside the time of a capture, which pairs judge at their end. */
+static bool is_near_edge(const struct ow_path_join *j, int64_t time_ns)
+{
+	for (unsigned i = 0; i < j->options.edges; i++) {
+		int64_t edge_ns = j->options.edge_ns[i];
+		if (time_ns >= edge_ns - j->options.wait_ns && time_ns <= edge_ns + j->options.wait_ns)
+			return true;
+	}
+	return false;
+}
+
 /* Judges packets that no pair will report any more. */
 static int judge_old(struct ow_path_join *j)
 {
@@ -558,8 +573,7 @@ static int judge_old(struct ow_path_join *j)
 			continue;
 		if (p->last_ns + j->options.wait_ns > now_ns)
 			break;
-		/* Packets of the first seconds are reported at the end: they may be outside. */
-		if (p->last_ns > j->first_ns + j->options.wait_ns)
+		if (!is_near_edge(j, p->last_ns))
 			r = judge(j, j->queue[at].packet);
 	}
 	j->queue_first = at;
@@ -581,7 +595,6 @@ int ow_path_join_add(struct ow_path_join *j, unsigned k, const struct ow_path_ev
 	if (r < 0)
 		return r;
 	j->now_ns[k] = time_ns > j->now_ns[k] ? time_ns : j->now_ns[k];
-	j->first_ns = time_ns < j->first_ns ? time_ns : j->first_ns;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		if (index[side] == OW_ID_MAP_NONE || (side && index[0] == index[1]))
 			continue;
@@ -661,15 +674,14 @@ int ow_path_join_finish(struct ow_path_join *j, struct ow_path_join_result *ret_
 	for (size_t i = 0; i < j->losses && r == 0; i++) {
 		const struct loss *loss = &j->loss[i];
 		struct way way = way_of(j, loss->direction);
-		int to = loss->to;
-		if (loss->pair) {
-			if (to != way.stop && !shows_flow(j, loss->direction, loss->flow, (unsigned)to))
-				j->result.correction[loss->pair][loss->direction].undecided += loss->packets;
-			continue;
-		}
-		while (to != way.stop && !shows_flow(j, loss->direction, loss->flow, (unsigned)to))
+		int to = loss->from + way.step;
+		while (to != way.stop &&
+		       !(loss->missing >> to & 1 && shows_flow(j, loss->direction, loss->flow, (unsigned)to)))
 			to += way.step;
-		j->result.lost_at[loss->direction][loss->from][to] += loss->packets;
+		if (!loss->pair)
+			j->result.lost_at[loss->direction][loss->from][to] += loss->packets;
+		else if (!(loss->missing >> to & 1))
+			j->result.correction[loss->pair][loss->direction].undecided += loss->packets;
 	}
 	*ret_result = j->result;
 	return r;

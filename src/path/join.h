@@ -22,6 +22,12 @@ struct ow_path_join_options {
 	struct ow_path_pair pair[OW_PATH_PAIRS]; /* [0]: both ends */
 	int64_t offset_ns[OW_PATH_POINTS];       /* added to times of pairs that begin at this point */
 	int64_t wait_ns;                         /* how long the pairs may be apart */
+	/*
+	 * Times at which a capture begins or ends, by the clock of the first point: pairs report packets of these times at
+	 * their end.
+	 */
+	int64_t edge_ns[2 * OW_PATH_POINTS];
+	unsigned edges;
 	uint64_t seed;
 	int (*on_packet)(void *arg, const struct ow_path_packet *packet); /* may be NULL */
 	void *arg;

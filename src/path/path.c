@@ -315,6 +315,21 @@ static int join_pairs(struct ow_path *path, struct ow_path_join *join, struct ow
 	return r;
 }
 
+static void fill_captures(struct ow_path *path)
+{
+	struct ow_path_report *report = &path->report;
+	for (unsigned i = 0; i < report->points; i++)
+		report->capture[i].path = report->point[i].path;
+	for (unsigned k = 0; k < path->pairs; k++) {
+		const struct ow_match_report *pair = path->pair[k].match ? ow_match_report(path->pair[k].match) : NULL;
+		const unsigned point[OW_SIDES] = {path->place[k].from, path->place[k].to};
+		for (unsigned side = 0; side < OW_SIDES && pair; side++) {
+			report->capture[point[side]] = pair->capture[side];
+			report->files[point[side]] = pair->files[side];
+		}
+	}
+}
+
 static int follow_packets(struct ow_path *path, struct ow_error *err)
 {
 	int64_t window_ns = OW_NS_PER_S;
@@ -331,6 +346,14 @@ static int follow_packets(struct ow_path *path, struct ow_error *err)
 	                                       .arg = path->options.match.arg,
 	                                       .report = &path->report};
 	struct ow_path_join *join = NULL;
+	fill_captures(path);
+	for (unsigned i = 0; i < path->report.points; i++) {
+		const struct ow_capture_info *info = &path->report.capture[i];
+		if (!info->packets)
+			continue;
+		options.edge_ns[options.edges++] = info->first_ns + path->report.offset_ns[i];
+		options.edge_ns[options.edges++] = info->last_ns + path->report.offset_ns[i];
+	}
 	memcpy(options.pair, path->place, sizeof options.pair);
 	memcpy(options.offset_ns, path->report.offset_ns, sizeof options.offset_ns);
 	int r = ow_path_join_create(&options, &join);
@@ -374,21 +397,6 @@ static void fill_segment(struct ow_path *path, unsigned k)
 		result->received = result->matched + result->extra;
 		result->duplicated = result->duplicated < result->extra ? result->duplicated : result->extra;
 		segment->correction[d] = *c;
-	}
-}
-
-static void fill_captures(struct ow_path *path)
-{
-	struct ow_path_report *report = &path->report;
-	for (unsigned i = 0; i < report->points; i++)
-		report->capture[i].path = report->point[i].path;
-	for (unsigned k = 0; k < path->pairs; k++) {
-		const struct ow_match_report *pair = path->pair[k].match ? ow_match_report(path->pair[k].match) : NULL;
-		const unsigned point[OW_SIDES] = {path->place[k].from, path->place[k].to};
-		for (unsigned side = 0; side < OW_SIDES && pair; side++) {
-			report->capture[point[side]] = pair->capture[side];
-			report->files[point[side]] = pair->files[side];
-		}
 	}
 }
 

@@ -33,6 +33,8 @@ static struct ow_path_join *create(struct told *told)
 	                                       .pairs = 3,
 	                                       .pair = {{0, 2}, {0, 1}, {1, 2}},
 	                                       .wait_ns = 4 * SECOND,
+	                                       .edge_ns = {SECOND},
+	                                       .edges = 1,
 	                                       .seed = 7,
 	                                       .on_packet = told ? on_packet : NULL,
 	                                       .arg = told};
