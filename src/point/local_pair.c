@@ -21,7 +21,7 @@
 /* The time from which nothing of a lane is used: a file that has ended cannot show arrivals. */
 static int64_t stop_of(const struct ow_local_pair *pair, const struct ow_local_pair_lane *lane)
 {
-	return ow_local_pair_least(pair->stop_ns, pair->over_ns[lane->book[OW_LOCAL_PAIR_RECEIVER].source]);
+	return ow_local_pair_least(pair->stop_ns, pair->over_ns[lane->log[OW_LOCAL_PAIR_RECEIVER].source]);
 }
 
 /* An interface was away: packets that it did not see are not lost. */
@@ -129,23 +129,23 @@ static struct ow_interval_packets *next_page(const struct ow_local_pair *pair, s
 }
 
 /* The packets of an interval; empty if the log has none. NULL without memory. */
-static struct ow_interval_packets *take_page(struct ow_local_pair *pair, struct ow_local_pair_book *book,
+static struct ow_interval_packets *take_page(struct ow_local_pair *pair, struct ow_local_pair_log *log,
                                              int64_t interval, int64_t passed_ns)
 {
-	if (!book->page)
-		book->page = next_page(pair, book->log->packets, passed_ns);
-	struct ow_interval_packets *page = book->page;
+	if (!log->page)
+		log->page = next_page(pair, log->recorded->packets, passed_ns);
+	struct ow_interval_packets *page = log->page;
 	while (page && page->interval < interval) {
 		ow_interval_packets_free(page);
-		page = next_page(pair, book->log->packets, passed_ns);
+		page = next_page(pair, log->recorded->packets, passed_ns);
 	}
-	book->page = page;
+	log->page = page;
 	if (page && page->interval == interval) {
-		book->page = NULL;
+		log->page = NULL;
 		return page;
 	}
 	/* An interval without memory is not empty: all its packets would seem lost. */
-	if (!page && ow_interval_log_due(book->log->packets, passed_ns))
+	if (!page && ow_interval_log_due(log->recorded->packets, passed_ns))
 		return NULL;
 	page = calloc(1, sizeof *page);
 	if (page) {
@@ -158,8 +158,8 @@ static struct ow_interval_packets *take_page(struct ow_local_pair *pair, struct 
 
 static int compare_interval(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, int64_t passed_ns)
 {
-	struct ow_interval_packets *a = take_page(pair, lane->book + OW_LOCAL_PAIR_SENDER, pair->next, passed_ns);
-	struct ow_interval_packets *b = take_page(pair, lane->book + OW_LOCAL_PAIR_RECEIVER, pair->next, passed_ns);
+	struct ow_interval_packets *a = take_page(pair, lane->log + OW_LOCAL_PAIR_SENDER, pair->next, passed_ns);
+	struct ow_interval_packets *b = take_page(pair, lane->log + OW_LOCAL_PAIR_RECEIVER, pair->next, passed_ns);
 	int r = a && b ? compare_pages(pair, lane, a, b) : -ENOMEM;
 	ow_interval_packets_free(a);
 	ow_interval_packets_free(lane->before);

@@ -33,7 +33,7 @@ static int start(struct ow_local_pair *pair, struct ow_error *err)
 	s->seed |= 1;
 	for (int side = 0; r == 0 && side < 2; side++) {
 		struct ow_lane_options options;
-		ow_local_pair_book_options(pair, s->lane, side, &options);
+		ow_local_pair_log_options(pair, s->lane, side, &options);
 		options.t0_ns = t0_ns;
 		options.length_ns = LENGTH_NS;
 		options.sample_shift = ow_identity_survey_shift(s->rate * (double)LENGTH_NS);

@@ -16,8 +16,8 @@
 
 /* -- interval logs ------------------------------------------------------------------------------------------------- */
 
-void ow_local_pair_book_options(const struct ow_local_pair *pair, size_t lane, int side,
-                                struct ow_lane_options *ret_options)
+void ow_local_pair_log_options(const struct ow_local_pair *pair, size_t lane, int side,
+                               struct ow_lane_options *ret_options)
 {
 	const struct ow_local_pair_options *o = &pair->options;
 	bool backward = lane % 2;
@@ -39,33 +39,33 @@ void ow_local_pair_book_options(const struct ow_local_pair *pair, size_t lane, i
 	};
 }
 
-static int add_book(struct ow_local_pair *pair, size_t lane, int side, struct ow_error *err)
+static int add_log(struct ow_local_pair *pair, size_t lane, int side, struct ow_error *err)
 {
 	const struct ow_local_pair_options *o = &pair->options;
-	struct ow_local_pair_book *book = pair->lane[lane].book + side;
+	struct ow_local_pair_log *log = pair->lane[lane].log + side;
 	struct ow_lane_options lane_options;
-	ow_local_pair_book_options(pair, lane, side, &lane_options);
-	book->source = lane_options.sources == 1u << OW_LOCAL_PAIR_TO ? OW_LOCAL_PAIR_TO : OW_LOCAL_PAIR_FROM;
+	ow_local_pair_log_options(pair, lane, side, &lane_options);
+	log->source = lane_options.sources == 1u << OW_LOCAL_PAIR_TO ? OW_LOCAL_PAIR_TO : OW_LOCAL_PAIR_FROM;
 	uint64_t memory = o->memory ? o->memory : OW_LOCAL_PAIR_MEMORY;
 	/* Packets of two intervals for each log: one is filled while the other is compared. */
 	uint64_t stamps = memory / (2 * 2 * pair->lanes * sizeof(struct ow_sighting)), open = OPEN_NS / o->length_ns;
 	return ow_lane_log_create(&pair->logs, &lane_options, stamps > STAMPS_MIN ? stamps : STAMPS_MIN,
-	                          open > OPEN_MIN ? open : OPEN_MIN, &book->log, err);
+	                          open > OPEN_MIN ? open : OPEN_MIN, &log->recorded, err);
 }
 
-int ow_local_pair_add_books(struct ow_local_pair *pair, size_t index, struct ow_error *err)
+int ow_local_pair_add_logs(struct ow_local_pair *pair, size_t index, struct ow_error *err)
 {
-	int r = add_book(pair, index, OW_LOCAL_PAIR_SENDER, err);
-	return r < 0 ? r : add_book(pair, index, OW_LOCAL_PAIR_RECEIVER, err);
+	int r = add_log(pair, index, OW_LOCAL_PAIR_SENDER, err);
+	return r < 0 ? r : add_log(pair, index, OW_LOCAL_PAIR_RECEIVER, err);
 }
 
-void ow_local_pair_forget_books(struct ow_local_pair_lane *lane)
+void ow_local_pair_forget_logs(struct ow_local_pair_lane *lane)
 {
 	for (int side = 0; side < 2; side++) {
-		struct ow_local_pair_book *book = lane->book + side;
-		ow_lane_log_free(book->log);
-		ow_interval_packets_free(book->page);
-		*book = (struct ow_local_pair_book){.source = book->source};
+		struct ow_local_pair_log *log = lane->log + side;
+		ow_lane_log_free(log->recorded);
+		ow_interval_packets_free(log->page);
+		*log = (struct ow_local_pair_log){.source = log->source};
 	}
 	ow_interval_packets_free(lane->before);
 	lane->before = NULL;
@@ -81,10 +81,10 @@ void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lan
 		pair->clock.files ? (struct ow_clock_state){false, OW_CLOCK_UNKNOWN} : (struct ow_clock_state){true, 0};
 	uint64_t misplaced = 0;
 	for (int side = 0; side < 2; side++) {
-		struct ow_local_pair_book *book = lane->book + side;
-		uint64_t all = ow_interval_log_misplaced(book->log->packets);
-		misplaced += all - book->misplaced;
-		book->misplaced = all;
+		struct ow_local_pair_log *log = lane->log + side;
+		uint64_t all = ow_interval_log_misplaced(log->recorded->packets);
+		misplaced += all - log->misplaced;
+		log->misplaced = all;
 	}
 	if (misplaced) {
 		r->status = OW_RESULT_PARTIAL;
@@ -121,7 +121,7 @@ int ow_local_pair_give_up(struct ow_local_pair *pair, int64_t last, const char *
 	pair->holding = true;
 	for (size_t i = 0; r == 0 && i < pair->lanes; i++) {
 		r = tell_unknown(pair, pair->lane + i, last, cause);
-		ow_local_pair_forget_books(pair->lane + i);
+		ow_local_pair_forget_logs(pair->lane + i);
 	}
 	ow_local_pair_release(pair);
 	pair->next = last + 1 > pair->next ? last + 1 : pair->next;
@@ -133,7 +133,7 @@ int ow_local_pair_begin(struct ow_local_pair *pair, struct ow_error *err)
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < pair->lanes; i++)
-		r = ow_local_pair_add_books(pair, i, err);
+		r = ow_local_pair_add_logs(pair, i, err);
 	return r;
 }
 

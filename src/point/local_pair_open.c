@@ -131,7 +131,7 @@ static int add_lane(struct ow_local_pair *pair, size_t index, struct ow_error *e
 		r = ow_interval_copies_create(&lane->copies);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));
-	return ow_local_pair_add_books(pair, index, err);
+	return ow_local_pair_add_logs(pair, index, err);
 }
 
 static int check(const struct ow_local_pair_options *o, struct ow_error *err)
@@ -193,7 +193,7 @@ void ow_local_pair_free(struct ow_local_pair *pair)
 	ow_recorder_free(pair->recorder);
 	for (size_t i = 0; pair->lane && i < pair->lanes; i++) {
 		for (int side = 0; side < 2; side++)
-			ow_interval_packets_free(pair->lane[i].book[side].page);
+			ow_interval_packets_free(pair->lane[i].log[side].page);
 		ow_interval_results_free(pair->lane[i].results);
 		ow_shared_flows_done(&pair->lane[i].shared);
 		ow_interval_copies_free(pair->lane[i].copies);

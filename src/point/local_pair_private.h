@@ -26,8 +26,8 @@
 enum { OW_LOCAL_PAIR_FROM, OW_LOCAL_PAIR_TO, OW_LOCAL_PAIR_SIDES }; /* sources */
 enum { OW_LOCAL_PAIR_SENDER, OW_LOCAL_PAIR_RECEIVER };              /* logs of a lane */
 
-struct ow_local_pair_book {
-	struct ow_lane_log *log;
+struct ow_local_pair_log {
+	struct ow_lane_log *recorded;
 	struct ow_interval_packets *page; /* packets of a closed interval, not compared yet */
 	uint64_t misplaced;               /* number reported so far */
 	unsigned source;
@@ -35,7 +35,7 @@ struct ow_local_pair_book {
 
 struct ow_local_pair_lane {
 	struct ow_interval_result names;
-	struct ow_local_pair_book book[2];
+	struct ow_local_pair_log log[2];
 	struct ow_interval_results *results;
 	struct ow_interval_packets *before; /* packets that arrived in the interval before */
 	struct ow_shared_flows shared;      /* of what arrived */
@@ -101,14 +101,14 @@ static inline int64_t ow_local_pair_start_of(const struct ow_local_pair *pair, i
  * local_pair_lane.c: adds the recorder's lanes for the lane of this index, with their logs, from the interval
  * pair->base on.
  */
-int ow_local_pair_add_books(struct ow_local_pair *pair, size_t index, struct ow_error *err);
+int ow_local_pair_add_logs(struct ow_local_pair *pair, size_t index, struct ow_error *err);
 /* The packets of a lane at one side, for the recorder. */
-void ow_local_pair_book_options(const struct ow_local_pair *pair, size_t lane, int side,
-                                struct ow_lane_options *ret_options);
+void ow_local_pair_log_options(const struct ow_local_pair *pair, size_t lane, int side,
+                               struct ow_lane_options *ret_options);
 /* Intervals that are not compared yet are unknown, up to this one; the next one begins anew, with new logs. */
 int ow_local_pair_give_up(struct ow_local_pair *pair, int64_t last, const char *cause);
 int ow_local_pair_begin(struct ow_local_pair *pair, struct ow_error *err);
-void ow_local_pair_forget_books(struct ow_local_pair_lane *lane);
+void ow_local_pair_forget_logs(struct ow_local_pair_lane *lane);
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result); /* the sink of all lanes */
 void ow_local_pair_on_event(void *arg, const struct ow_flow_event *event);
 /* Reports the held results: interval by interval, within each in the order of the lanes. */

@@ -2,6 +2,7 @@
 /* Lists of keys as Golomb-Rice codes of their distances: names.h has the layout. */
 #include "reconcile/key_list.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,7 @@ static uint64_t read_keys(unsigned key_bits, const uint8_t *bytes, uint64_t bits
                           size_t count)
 {
 	uint64_t at = 0, key = 0;
+	assert(key_bits < 64 && low < key_bits);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t distance = 0;
 		for (; at < bits && bytes[at / 8] >> at % 8 & 1; at++)
