@@ -16,7 +16,8 @@
  *   tcp_headers: no payload of TCP (but its length), except in fragments and with rule OW_TCP_ANY_NUMBERS.
  *   pieces: IPv4 without MF; of long packets the first OW_IDENTITY_PIECE bytes and no length (of TCP with tcp_headers: the
  *          headers). A first fragment is treated like a whole packet.
- *   Level nat: no addresses, no ports, no ICMP query identifier; of ICMP errors only what a translator does not change.
+ *   Level nat: no addresses (but of multicast and what stays on a link), no ports, no ICMP query identifier; of ICMP
+ *          errors only what a translator does not change.
  *
  * hash_limit: bytes from this offset on (counted from the IP header) count as zero, while lengths are those of the
  * whole packet. So a truncated and a complete capture of a packet give the same id if both contain the bytes before the
@@ -185,6 +186,12 @@ static inline uint32_t options_left_out(const struct ow_identity *identity, cons
 	return identity->tcp && identity->hash_limit >= l4 + 20 ? tcp_options_of(packet) : 0;
 }
 
+/* To multicast, broadcast and link-local addresses: no translator changes these. Hosts of different links send the same. */
+static inline bool is_local(const uint8_t *ip, bool v4)
+{
+	return v4 ? ip[16] >= 224 : ip[24] == 0xff || (ip[24] == 0xfe && (ip[25] & 0xc0) == 0x80);
+}
+
 /* The hashed part of a packet without extension headers. */
 static inline struct extent extent_plain(const struct ow_identity *identity, const struct ow_packet *packet)
 {
@@ -198,7 +205,7 @@ static inline struct extent extent_plain(const struct ow_identity *identity, con
 		.proto = v4 ? ip[9] : ip[6],
 	};
 	e.length = packet->ip_len - e.l4;
-	if (identity->level == OW_LEVEL_NAT)
+	if (identity->level == OW_LEVEL_NAT && !is_local(ip, v4))
 		return e;
 	e.address = v4 ? ow_load_le64(ip + 12) : hash_pair(identity, ip + 8, 6) ^ hash_pair(identity, ip + 24, 8);
 	return e;

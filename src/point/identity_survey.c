@@ -12,8 +12,11 @@
 #define DOUBT_LEAST 20
 /* nor is a smaller share of the matched ones. */
 #define DOUBT_SHARE 0.05
-/* With `exchanged`: packets in common / packets of the larger sample. */
+/* With `exchanged`: packets in common / packets of the larger sample. Few packets, and those without an IP id, may be the same
+ * by chance: then nearly all must be. */
 #define EXCHANGED_SHARE 0.1
+#define WHOLE_SHARE     0.8
+#define FEW_PACKETS     50
 /* Intervals of a survey that are open: the first is used. */
 #define OPEN_INTERVALS 4
 
@@ -159,7 +162,8 @@ int ow_identity_survey_decide(const struct ow_survey_samples *a, const struct ow
 		if (r < 0)
 			return r;
 		smaller[v] = sizes[0];
-		bool enough = (double)common[v].common >= EXCHANGED_SHARE * (double)sizes[1];
+		bool chance = common[v].common < FEW_PACKETS || ow_variant_any_ip_id(v);
+		bool enough = (double)common[v].common >= (chance ? WHOLE_SHARE : EXCHANGED_SHARE) * (double)sizes[1];
 		if (allowed >> v & 1 && (!exchanged || ow_variant_level(v) != OW_LEVEL_NAT || enough))
 			may |= UINT32_C(1) << v;
 	}

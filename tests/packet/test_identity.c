@@ -904,6 +904,24 @@ static void parts_are_datagrams_of_the_wire(void **state)
 	assert_false(part_id(OW_LEVEL_IP, &b, b.len, 0, 1, &id));
 }
 
+/* mDNS of hosts on two links: a translator does not forward these, so their addresses count. */
+static void multicast_is_not_translated(void **state)
+{
+	(void)state;
+	static const uint8_t to[][4] = {{10, 0, 0, 9}, {224, 0, 0, 251}, {239, 255, 255, 250}, {255, 255, 255, 255}};
+	for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+		struct build b = {0};
+		ethernet(&b, 0x0800);
+		uint32_t ip = ipv4(&b, 17);
+		PUT(&b, 0x14, 0xe9, 0x14, 0xe9, 0, 12, 0, 0, 1, 2, 3, 4);
+		finish_ip(&b, ip);
+		memcpy(b.data + ip + 16, to[i], 4);
+		uint64_t id = id_at(OW_LEVEL_NAT, &b);
+		b.data[ip + 15] ^= 3; /* another host */
+		assert_true((id_at(OW_LEVEL_NAT, &b) == id) == (i == 0));
+	}
+}
+
 /* What a translator does to an ICMP error: addresses outside and inside, ports and checksums. */
 static void icmp_errors_through_nat(void **state)
 {
@@ -1072,6 +1090,7 @@ int main(void)
 		cmocka_unit_test(only_data_is_in_trains),
 		cmocka_unit_test(parts_are_datagrams_of_the_wire),
 		cmocka_unit_test(icmp_errors_through_nat),
+		cmocka_unit_test(multicast_is_not_translated),
 		cmocka_unit_test(frames_as_they_are),
 		cmocka_unit_test(short_frames_are_padded),
 		cmocka_unit_test(seed_decides),

@@ -119,6 +119,9 @@ static void test_nat_where_little_is_common(void **state)
 	traffic(samples, OW_VARIANT_NAT, 400, 0, 400);
 	assert_int_equal(decide(samples, ow_identity_allowed(NULL), true, OW_VARIANT_IP).variant, OW_VARIANT_NAT);
 	done(samples);
+	traffic(samples, OW_VARIANT_NAT_ANY_ID, 400, 0, 400);
+	assert_int_equal(decide(samples, ow_identity_allowed(NULL), true, OW_VARIANT_IP).variant, OW_VARIANT_IP);
+	done(samples);
 	traffic(samples, OW_VARIANT_NAT, 40, 0, 400);
 	struct ow_identity_decision d = decide(samples, ow_identity_allowed(NULL), true, OW_VARIANT_IP);
 	assert_int_equal(d.variant, OW_VARIANT_IP);
