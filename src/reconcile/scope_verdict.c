@@ -42,6 +42,9 @@
 #define WHOLE_MIN 3
 #define WHOLE_NS  INT64_C(100000000)
 #define UNLIKELY  1e-4 /* what loss does not explain */
+/* Short flows are absent only where long ones are, with so much of the share. */
+#define SURE_SHARE .25
+#define SHORT_LOSS .009 /* less than the root of UNLIKELY: two bins without losses are not short */
 
 _Static_assert(OW_SCOPE_FLOWS_MAX == FLOW_SLOTS / 4 * 3 && OW_SCOPE_NETWORKS_MAX == NETWORK_SLOTS / 4 * 3,
                "the limits of the tables");
@@ -95,6 +98,7 @@ struct work {
 	struct ow_flow_loss loss;
 	bool known;   /* has an entry */
 	bool counted; /* for q */
+	bool unsure;  /* its fate: absent, or lost */
 	uint8_t fate;
 };
 
@@ -117,6 +121,7 @@ struct ow_scope_verdict {
 	double unlikely;               /* packets in a row that are missing */
 	struct run run;                /* of all */
 	double absent, news;           /* flows of the lane */
+	double longs, longs_absent;    /* those with several packets, in each interval */
 	double fast_absent, fast_news; /* the same, of the last seconds */
 	bool missing;
 	struct ow_scope_waste waste;
@@ -662,6 +667,7 @@ static void find_own(const struct judging *j)
 		w->fate = OW_SCOPE_LOST;
 		w->counted = f->packets >= 2;
 		if (w->counted) {
+			v->longs++;
 			v->sent += flow->packets;
 			v->lost += w->unmatched;
 		}
@@ -680,17 +686,23 @@ static void add_likelihoods(const struct judging *j)
 }
 
 /* How likely it is that all packets of the run are lost to which those of this interval belong (logarithm). */
-static double run_likelihood(const struct judging *j, const struct flow *f, const struct work *w)
+static double run_likelihood(const struct judging *j, const struct flow *f, const struct work *w, double q)
 {
 	if (!f)
-		return (double)w->loss.log_like + w->loss.quiet * log(j->q);
+		return (double)w->loss.log_like + w->loss.quiet * log(q);
 	if (f->matched && w->first_ns < f->run.matched_ns && f->run_end >= j->tick)
 		return (double)f->run_like;
-	return (double)f->log_like + f->quiet * log(j->q);
+	return (double)f->log_like + f->quiet * log(q);
+}
+
+/* Of one packet, or at one moment: something may drop such flows that others do not show. */
+static bool is_short(const struct judging *j, const struct flow *f, const struct work *w)
+{
+	return run_likelihood(j, f, w, fmax(j->q, SHORT_LOSS)) > log(UNLIKELY);
 }
 
 /* The fate of the packets of a flow that is not own. */
-static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, const struct work *w)
+static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, struct work *w)
 {
 	struct ow_scope_verdict *v = j->v;
 	struct network *pair = ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair));
@@ -703,9 +715,14 @@ static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, 
 	double share = ow_absent_share(dest ? &dest->share : NULL, ow_absent_usual(v->absent, v->news));
 	share = ow_absent_share(pair ? &pair->share : NULL, share);
 	struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
-	double absent = ow_absent_chance(share, run_likelihood(j, f, w));
+	double absent = ow_absent_chance(share, run_likelihood(j, f, w, j->q));
+	bool brief = is_short(j, f, w);
 	if (!f || !f->counted)
 		count_new_flow(v, pair, dest, absent);
+	v->longs += !brief;
+	v->longs_absent += brief ? 0 : absent;
+	/* Where no long flows are absent, there may be no other way. */
+	w->unsure = brief && SURE_SHARE * share > v->longs_absent / (v->longs + 1);
 	if (f)
 		f->counted = true;
 	return absent <= OW_ABSENT_RATHER ? OW_SCOPE_LOST : OW_SCOPE_ABSENT;
@@ -785,6 +802,7 @@ static void judge_packets(const struct judging *j, uint8_t *fate, struct ow_scop
 		if (w->fate != OW_SCOPE_ABSENT)
 			continue;
 		sums->absent++;
+		sums->unsure += w->unsure;
 		if (packet->compared)
 			ow_scope_waste_add(&j->v->waste, ow_scope_key(j->flows[packet->flow].pair), j->interval,
 			                   OW_SCOPE_WASTE_A_ONLY);
@@ -872,6 +890,8 @@ static void age(struct ow_scope_verdict *v)
 	v->lost *= slow;
 	v->whole *= slow;
 	v->absent *= slower;
+	v->longs *= slower;
+	v->longs_absent *= slower;
 	v->news *= slower;
 	v->fast_absent *= fast;
 	v->fast_news *= fast;

@@ -51,6 +51,7 @@ struct ow_scope_sums {
 	uint64_t lost;     /* with whole */
 	uint64_t whole;    /* lost_whole_flows */
 	uint64_t absent;   /* a part of unshared */
+	uint64_t unsure;   /* a part of absent: of short flows that may as well be lost */
 	uint64_t unshared; /* lost + unshared = unmatched packets */
 	uint64_t networks; /* distinct destination networks of unshared packets that are not absent */
 };

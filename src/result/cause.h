@@ -68,6 +68,8 @@
 	  "%" PRIu64 " %s undecided: the point was killed before they could arrive")                                 \
 	X(UNDECIDED_INTERVAL, undecided_interval, "%" PRIu64 " %s undecided: interval %" PRId64 " %s")               \
 	/* scope */                                                                                                  \
+	X(FLOWS_UNDECIDED, flows_undecided,                                                                          \
+	  "%" PRIu64 " %s of short flows of which nothing arrived: lost, or on another way")                         \
 	X(FLOWS_UNLISTED, flows_unlisted, "%" PRIu64 " %s of more flows than there is memory for: lost or unshared") \
 	X(DIFFERENCES_UNSHARED, differences_unshared,                                                                \
 	  "more packets than can be told apart are at one point only: lost ones among those that go elsewhere")      \

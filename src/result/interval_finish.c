@@ -103,10 +103,18 @@ void ow_interval_results_explain_drops(struct ow_interval_result *result)
 	}
 }
 
+/* If these were lost, the loss would be another one. */
+#define UNSURE_SHARE 100
+
 void ow_interval_results_explain_unlisted(const struct ow_interval_results_open *open,
                                           struct ow_interval_result *result)
 {
 	char text[OW_RESULT_CAUSE];
+	if (UNSURE_SHARE * open->unsure > result->sent) {
+		snprintf(text, sizeof text, ow_cause_flows_undecided, open->unsure,
+		         ow_plural(open->unsure, "packet", "packets"));
+		ow_interval_results_add_cause(result, text);
+	}
 	if (!open->unlisted)
 		return;
 	snprintf(text, sizeof text, ow_cause_flows_unlisted, open->unlisted,

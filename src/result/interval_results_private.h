@@ -44,10 +44,10 @@ struct ow_interval_results_open {
 	struct ow_scope_flow *flow;
 	uint8_t *in_scope; /* of each flow; NULL = all are */
 	size_t flows;
-	uint64_t strange;                 /* received, of flows that have no matched packet */
-	uint64_t changed;                 /* of them, possibly packets of the sender that were changed on the way */
-	int64_t newest_extra_ns;          /* when the last of the others arrived that no packet matches */
-	uint64_t absent, whole, unlisted; /* of the packets whose waiting time is over */
+	uint64_t strange;        /* received, of flows that have no matched packet */
+	uint64_t changed;        /* of them, possibly packets of the sender that were changed on the way */
+	int64_t newest_extra_ns; /* when the last of the others arrived that no packet matches */
+	uint64_t absent, unsure, whole, unlisted; /* of the packets whose waiting time is over */
 };
 
 /* Packets of the last second: duplicates, other extra ones, lost ones. */

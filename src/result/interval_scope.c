@@ -91,6 +91,7 @@ static int judge(struct ow_interval_results *results, struct ow_interval_results
 		for (size_t i = 0; i < knowns; i++)
 			ret_fates[from[i]] = fate[i];
 		open->absent = sums.absent;
+		open->unsure = sums.unsure;
 		open->whole = sums.whole;
 		open->unlisted = count - knowns;
 	}

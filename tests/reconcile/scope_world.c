@@ -307,7 +307,7 @@ static void judge(struct run *run, int64_t interval)
 	assert_int_equal(
 		ow_scope_verdict_judge(run->verdict, interval, page->flow, page->flows, unmatched, n, fate, &sums), 0);
 	assert_int_equal(sums.lost + sums.unshared, n);
-	assert_true(sums.absent <= sums.unshared && sums.whole <= sums.lost);
+	assert_true(sums.unsure <= sums.absent && sums.absent <= sums.unshared && sums.whole <= sums.lost);
 	n = 0;
 	for (size_t i = 0; i < page->count; i++) {
 		struct trip *trip = &run->w->trips[page->trip[i]];
@@ -317,6 +317,7 @@ static void judge(struct run *run, int64_t interval)
 	}
 	run->account->sums.lost += sums.lost;
 	run->account->sums.whole += sums.whole;
+	run->account->sums.unsure += sums.unsure;
 	run->account->sums.absent += sums.absent;
 	run->account->sums.unshared += sums.unshared;
 	run->account->sums.networks += sums.networks;

@@ -293,6 +293,61 @@ static void test_later_fragments(void **state)
 	ow_scope_verdict_free(v);
 }
 
+/* 200 flows of one packet a second, and as many long ones. */
+static void judge_short_flows(bool long_absent, struct ow_scope_sums *ret_sums)
+{
+	enum { SHORT = 200, LONG = 20, PACKETS = 10 };
+	struct ow_scope_verdict_options options = {SECOND, 2, 0};
+	struct ow_scope_verdict *v;
+	static struct ow_scope_flow flows[SHORT + LONG];
+	static struct ow_sighting sightings[PACKETS * (SHORT + LONG)];
+	static struct ow_scope_packet packets[PACKETS * (SHORT + LONG)];
+	static uint8_t matched[PACKETS * (SHORT + LONG)], fate[PACKETS * (SHORT + LONG)];
+	assert_int_equal(ow_scope_verdict_create(&options, &v), 0);
+	*ret_sums = (struct ow_scope_sums){0};
+	for (int64_t i = 0; i < 20; i++) {
+		size_t n = 0, unmatched = 0;
+		for (uint32_t f = 0; f < SHORT + LONG; f++)
+			flows[f] = flow(1, 1, (uint16_t)(f < LONG ? f : 1000 + f + i * SHORT));
+		for (uint32_t p = 0; p < PACKETS; p++) {
+			for (uint32_t f = 0; f < SHORT + LONG; f++) {
+				int64_t time_ns = p * (SECOND / PACKETS) + f * 100000;
+				if (f >= LONG && f % PACKETS != p)
+					continue;
+				matched[n] = f < LONG ? !long_absent || f % 2 : (f / 4 + i) % 10 != 0;
+				if (!matched[n])
+					packets[unmatched++] = (struct ow_scope_packet){f, time_ns, true};
+				flows[f].packets++;
+				sightings[n++] = (struct ow_sighting){n, time_ns, f + 1};
+			}
+		}
+		struct ow_scope_sums sums;
+		assert_int_equal(ow_scope_verdict_note(v, i, flows, SHORT + LONG, sightings, matched, n), 0);
+		assert_int_equal(ow_scope_verdict_judge(v, i, flows, SHORT + LONG, packets, unmatched, fate, &sums), 0);
+		assert_int_equal(sums.lost + sums.unshared, unmatched);
+		if (i < 5)
+			continue;
+		ret_sums->lost += sums.lost;
+		ret_sums->absent += sums.absent;
+		ret_sums->unsure += sums.unsure;
+	}
+	ow_scope_verdict_free(v);
+}
+
+/* One in ten flows of one packet does not arrive, and long flows lose nothing: that may be loss of another kind, or another
+ * way. If long flows are absent, too, there is another way. */
+static void test_short_flows(void **state)
+{
+	struct ow_scope_sums sums;
+	(void)state;
+	judge_short_flows(false, &sums);
+	assert_int_equal(sums.lost + sums.unsure, 15 * 20);
+	assert_true(sums.unsure >= 14 * 20);
+	judge_short_flows(true, &sums);
+	assert_int_equal(sums.unsure, 0);
+	assert_int_equal(sums.lost, 0);
+}
+
 /* More flows than the tables hold: bounded, conserved, and no loss of what does not pass. */
 static void test_flood(void **state)
 {
@@ -333,9 +388,15 @@ static void test_flood(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loss),     cmocka_unit_test(test_stopped),         cmocka_unit_test(test_detour),
-		cmocka_unit_test(test_flaps),    cmocka_unit_test(test_rerouted),        cmocka_unit_test(test_sprayed),
-		cmocka_unit_test(test_unshared), cmocka_unit_test(test_later_fragments), cmocka_unit_test(test_flood)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss),
+	                                   cmocka_unit_test(test_stopped),
+	                                   cmocka_unit_test(test_detour),
+	                                   cmocka_unit_test(test_flaps),
+	                                   cmocka_unit_test(test_short_flows),
+	                                   cmocka_unit_test(test_rerouted),
+	                                   cmocka_unit_test(test_sprayed),
+	                                   cmocka_unit_test(test_unshared),
+	                                   cmocka_unit_test(test_later_fragments),
+	                                   cmocka_unit_test(test_flood)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

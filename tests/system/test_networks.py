@@ -210,6 +210,21 @@ class SeveralWays(Case):
         self.assertRegex(pair.log["london"], r" since \S+ \d+ flows of 10\.2\.\S+ pass paris again")
 
 
+class ShortFlows(Case):
+    def test_lost(self):
+        """All flows have one packet, as DNS has, and one in 20 is lost: it is lost, or the result says that it may be."""
+        n = self.network()
+        n.nft("m", DROP.format(where="numgen random mod 20 0"))
+        pair = self.run_pair(n, {"s": [stream("10.2", new=1, flows=1)]})
+        lane = pair.lane("london")
+        lost, absent, unshared = self.total(lane, "lost", "absent", "unshared_sent")
+        self.assertEqual(lost + absent, n.counters("m")["lost"], brief(lane))
+        self.assertEqual(absent, unshared)
+        for r in lane:
+            self.assertEqual(r["status"] == "partial", r.get("cause_code") == "flows_undecided", r)
+            self.assertTrue(r["status"] == "partial" or r["absent"] * 50 <= r["sent"], r)
+
+
 class Flaps(Case):
     def test_flap(self):
         """All of it takes another way for 300 ms, again and again, with few packets between any two networks: nothing is lost that may
