@@ -11,10 +11,13 @@
 
 #include "base/time.h"
 #include "estimate/class_tally.h"
+#include "packet/flow_filter.h"
+#include "packet/flow_parse.h"
 #include "capture/file/file_set.h"
 #include "capture/file/reader.h"
 #include "report/match_classes.h"
 #include "report/match_flows.h"
+#include "report/match_packets.h"
 #include "report/plot.h"
 #include "report/report.h"
 #include "path/path.h"
@@ -27,6 +30,8 @@
 #include <unistd.h>
 #include <sys/random.h>
 
+#define FILTER_MOST 1024 /* bytes of a filter that is used together with --flow */
+
 struct arguments {
 	struct ow_match_options match;
 	uint64_t threads, top, least;
@@ -37,6 +42,8 @@ struct arguments {
 	const char *since, *until;
 	bool by_port;
 	struct ow_match_classes classes;
+	const char *flow;
+	char flow_filter[OW_FLOW_FILTER + FILTER_MOST];
 	double max_loss;    /* above 1: no threshold was given */
 	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
 	bool keep_order;
@@ -132,6 +139,9 @@ static const struct ow_option options[] = {
          "of tags and of tunnels that are entered."},
 	{"since", 0, "TIME", ow_option_text, FIELD(since),
          "Only packets captured from then on: '2026-11-15 10:02', 10:02:30, 10:02Z, +90s after the first packet."},
+	{"flow", 0, "FLOW", ow_option_text, FIELD(flow),
+         "Follow one connection packet by packet, in both directions: '10.0.0.1:80 > 10.0.0.2:1234 tcp', as tables of "
+         "flows show it."},
 	{"class", 0, "NAME=FILTER", set_class, FIELD(classes),
          "Also results of the packets that this filter accepts; up to 8 times."},
 	{"by", 0, "port", set_by, FIELD(by_port),
@@ -224,6 +234,7 @@ struct collector {
 	struct ow_plot *plot;
 	struct ow_flow_tally *tally;
 	struct ow_class_tally *classes;
+	struct ow_match_packets packets; /* flow is not NULL if they are wanted */
 	struct ow_match_flows flows;
 	bool lost_wanted, extra_wanted;
 	struct ow_records lost[OW_SIDES], extra[OW_SIDES];
@@ -262,6 +273,8 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 		r = ow_flow_tally_add(c->tally, event);
 	if (r == 0 && c->classes)
 		r = ow_class_tally_add(c->classes, event);
+	if (r == 0 && c->packets.flow)
+		r = ow_match_packets_add(&c->packets, event);
 	return r < 0 ? ow_error_set(&c->err, -r, "collecting packets: %s", strerror(-r)) : 0;
 }
 
@@ -381,6 +394,27 @@ static int read_times(struct arguments *args, struct ow_error *err)
 	return 0;
 }
 
+/* The packets of --flow that also pass --filter. */
+static int read_flow(struct arguments *args, struct ow_error *err)
+{
+	const struct ow_flow_select select = {.by = OW_FLOW_BY_FIVE_TUPLE};
+	struct ow_flow_key key;
+	struct ow_error why;
+	char filter[OW_FLOW_FILTER];
+	if (!args->flow)
+		return 0;
+	int r = ow_flow_key_parse(args->flow, &select, &key, &why);
+	if (r < 0)
+		return ow_error_set(err, -r, "--flow: %s", why.text);
+	if (args->match.filter && strlen(args->match.filter) > FILTER_MOST - 16)
+		return ow_error_set(err, EINVAL, "--flow with a filter of more than %d bytes", FILTER_MOST - 16);
+	ow_flow_filter(&key, filter);
+	snprintf(args->flow_filter, sizeof args->flow_filter, "%s%s%s%s", filter, args->match.filter ? " and (" : "",
+	         args->match.filter ? args->match.filter : "", args->match.filter ? ")" : "");
+	args->match.filter = args->flow_filter;
+	return 0;
+}
+
 /* Fills args from the command line. Returns 0, or -EINVAL with err filled. */
 static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
 {
@@ -404,6 +438,8 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	args->flows |= args->top || args->least || (args->key.by != OW_FLOW_BY_FIVE_TUPLE && !args->flows_csv);
 	args->match.threads = args->threads > 3 ? 3 : (unsigned)args->threads;
 	r = check_arguments(args, err);
+	if (r == 0)
+		r = read_flow(args, err);
 	return r < 0 ? r : read_times(args, err);
 }
 
@@ -414,10 +450,11 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 	args->match.on_progress = on_progress;
 	c->lost_wanted = args->lost != NULL;
 	c->extra_wanted = args->extra != NULL;
+	c->packets.flow = args->flow;
 	bool flows = args->flows || args->flows_csv;
 	args->match.class_filter = args->classes.filter;
 	args->match.classes = args->classes.count;
-	if (!args->csv && !args->lost && !args->extra && !args->plot && !flows && !args->classes.count)
+	if (!args->csv && !args->lost && !args->extra && !args->plot && !flows && !args->classes.count && !args->flow)
 		return 0;
 	args->match.on_packet = on_packet;
 	ow_interrupt_catch();
@@ -447,6 +484,7 @@ static void stop_collecting(struct collector *c)
 	ow_plot_free(c->plot);
 	ow_flow_tally_free(c->tally);
 	ow_class_tally_free(c->classes);
+	ow_match_packets_done(&c->packets);
 	ow_match_flows_done(&c->flows);
 	for (int side = 0; side < OW_SIDES; side++) {
 		ow_records_done(&c->lost[side]);
@@ -492,7 +530,8 @@ static void print_report(const struct collector *c, const struct arguments *args
 	bool colour = !args->no_color && ow_terminal_colour(out);
 	if (args->json) {
 		ow_report_match_json(out, report, args->points.given, args->flows ? &c->flows : NULL,
-		                     args->classes.count ? &args->classes : NULL, path);
+		                     args->classes.count ? &args->classes : NULL, args->flow ? &c->packets : NULL,
+		                     path);
 		return;
 	}
 	if (path)
@@ -500,6 +539,8 @@ static void print_report(const struct collector *c, const struct arguments *args
 	ow_report_match_text(out, report, args->points.given, ow_terminal_is(out) ? width : 0, colour);
 	if (args->classes.count)
 		ow_report_match_classes_text(out, &args->classes);
+	if (args->flow)
+		ow_report_match_packets_text(out, &c->packets);
 	if (args->flows)
 		ow_report_match_flows_text(out, &c->flows, args->top ? args->top : TOP_DEFAULT, args->least, width,
 		                           colour);
@@ -560,6 +601,7 @@ static int write_results(struct arguments *args, struct collector *c, const stru
 			return ow_cli_failed("match", &err);
 		}
 	}
+	ow_match_packets_sort(&c->packets);
 	if (get_classes(c, &args->classes) < 0) {
 		ow_error_set(&err, ENOMEM, "--class: not enough memory");
 		return ow_cli_failed("match", &err);

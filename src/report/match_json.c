@@ -4,6 +4,7 @@
 #include "path/path.h"
 #include "report/match_classes.h"
 #include "report/match_flows.h"
+#include "report/match_packets.h"
 #include "report/report.h"
 #include <math.h>
 
@@ -230,7 +231,7 @@ static void put_path(struct ow_json *json, const struct ow_path_report *path)
 
 void ow_report_match_json(FILE *out, const struct ow_match_report *report, const char *const *name,
                           const struct ow_match_flows *flows, const struct ow_match_classes *classes,
-                          const struct ow_path_report *path)
+                          const struct ow_match_packets *packets, const struct ow_path_report *path)
 {
 	struct ow_json json = {.out = out, .indent = 2};
 	ow_json_object(&json, NULL);
@@ -256,6 +257,8 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 		ow_report_match_classes_json(&json, classes);
 	if (flows)
 		ow_report_match_flows_json(&json, flows);
+	if (packets)
+		ow_report_match_packets_json(&json, packets);
 	put_warnings(&json, report);
 	ow_json_end(&json);
 }

@@ -6,6 +6,7 @@
 
 struct ow_match_classes; /* report/match_classes.h */
 struct ow_match_flows;   /* report/match_flows.h */
+struct ow_match_packets; /* report/match_packets.h */
 struct ow_path_packet;   /* path/path.h */
 struct ow_path_report;
 
@@ -19,10 +20,10 @@ void ow_report_match_text(FILE *out, const struct ow_match_report *report, const
                           bool colour);
 /* Hop by hop, for a path of more than two points; what is between its ends is for ow_report_match_text. */
 void ow_report_path_text(FILE *out, const struct ow_path_report *path, int width, bool colour);
-/* One JSON object as in the design document. name, flows, classes and path: may be NULL. */
+/* One JSON object as in the design document. name, flows, classes, packets and path: may be NULL. */
 void ow_report_match_json(FILE *out, const struct ow_match_report *report, const char *const *name,
                           const struct ow_match_flows *flows, const struct ow_match_classes *classes,
-                          const struct ow_path_report *path);
+                          const struct ow_match_packets *packets, const struct ow_path_report *path);
 
 /* One CSV row for each packet. */
 void ow_report_csv_header(FILE *out);

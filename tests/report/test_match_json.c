@@ -12,7 +12,7 @@ static json_t *render(const struct ow_match_report *report)
 	char *text;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
-	ow_report_match_json(out, report, NULL, NULL, NULL, NULL);
+	ow_report_match_json(out, report, NULL, NULL, NULL, NULL, NULL);
 	fclose(out);
 	json_error_t error;
 	json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);

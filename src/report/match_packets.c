@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/match_packets.h"
+
+#include "base/array.h"
+#include "base/format.h"
+#include "base/time.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const char *const fate_name[] = {
+	[OW_FATE_MATCHED] = "matched",
+	[OW_FATE_LOST] = "lost",
+	[OW_FATE_EXTRA] = "extra",
+	[OW_FATE_DUPLICATED] = "duplicated",
+	[OW_FATE_UNCLASSIFIED] = "unclassified",
+	[OW_FATE_OUTSIDE] = "outside",
+};
+
+int ow_match_packets_add(struct ow_match_packets *packets, const struct ow_packet_event *event)
+{
+	if (packets->count == OW_MATCH_PACKETS_MAX) {
+		packets->omitted++;
+		return 0;
+	}
+	if (OW_GROW(packets->packet, packets->room, packets->count + 1) < 0)
+		return -ENOMEM;
+	bool matched = event->fate == OW_FATE_MATCHED;
+	packets->packet[packets->count++] = (struct ow_match_packet){
+		.fate = event->fate,
+		.direction = event->fate == OW_FATE_UNCLASSIFIED ? OW_DIRECTIONS : event->direction,
+		.known = matched && (!event->ambiguous || event->estimated),
+		.estimated = event->estimated,
+		.number = {event->number[OW_SIDE_A], event->number[OW_SIDE_B]},
+		.time_ns = {event->time_ns[OW_SIDE_A], event->time_ns[OW_SIDE_B]},
+		.bytes = event->bytes,
+	};
+	return 0;
+}
+
+/* When it was sent, or, if that was not seen, received. */
+static int64_t time_of(const struct ow_match_packet *p)
+{
+	enum ow_side from = p->direction == OW_B_TO_A ? OW_SIDE_B : OW_SIDE_A;
+	return p->number[from] ? p->time_ns[from] : p->time_ns[!from];
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ow_match_packet *x = a, *y = b;
+	int64_t s = time_of(x), t = time_of(y);
+	if (s != t)
+		return s < t ? -1 : 1;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		if (x->number[side] != y->number[side])
+			return x->number[side] < y->number[side] ? -1 : 1;
+	}
+	return 0;
+}
+
+void ow_match_packets_sort(struct ow_match_packets *packets)
+{
+	if (packets->count)
+		qsort(packets->packet, packets->count, sizeof *packets->packet, by_time);
+}
+
+void ow_match_packets_done(struct ow_match_packets *packets)
+{
+	free(packets->packet);
+	*packets = (struct ow_match_packets){0};
+}
+
+static int64_t delay_of(const struct ow_match_packet *p)
+{
+	/* Times from a file may be anything: wrap instead of overflowing. */
+	uint64_t later = (uint64_t)p->time_ns[OW_SIDE_B] - (uint64_t)p->time_ns[OW_SIDE_A];
+	return (int64_t)(p->direction == OW_A_TO_B ? later : 0 - later);
+}
+
+static void put_number(FILE *out, uint64_t number)
+{
+	if (number)
+		fprintf(out, " %10" PRIu64, number);
+	else
+		fprintf(out, " %10s", "-");
+}
+
+static void put_row(FILE *out, const struct ow_match_packet *p, int64_t first_ns)
+{
+	static const char *const way[] = {"A to B", "B to A", ""};
+	char fate[OW_DURATION_TEXT + 8];
+	double after_s = (double)((uint64_t)time_of(p) - (uint64_t)first_ns) / 1e9;
+	snprintf(fate, sizeof fate, "%s", p->fate == OW_FATE_MATCHED ? "ambiguous" : fate_name[p->fate]);
+	if (p->known) {
+		char delay[OW_DURATION_TEXT];
+		ow_duration_text((double)delay_of(p), delay);
+		snprintf(fate, sizeof fate, "%s%s", p->estimated ? "~ " : "", delay);
+	}
+	fprintf(out, "%16.9f  %-6s %6" PRIu32 " %14s", after_s, way[p->direction], p->bytes, fate);
+	put_number(out, p->number[OW_SIDE_A]);
+	put_number(out, p->number[OW_SIDE_B]);
+	fputc('\n', out);
+}
+
+void ow_report_match_packets_text(FILE *out, const struct ow_match_packets *packets)
+{
+	fprintf(out, "\npackets of %s\n%16s  %-6s %6s %14s %10s %10s\n", packets->flow, "sent after s", "", "bytes",
+	        "delay", "in A", "in B");
+	for (size_t i = 0; i < packets->count; i++)
+		put_row(out, &packets->packet[i], time_of(&packets->packet[0]));
+	if (packets->omitted)
+		fprintf(out, "  and %" PRIu64 " more\n", packets->omitted);
+}
+
+void ow_report_match_packets_json(struct ow_json *json, const struct ow_match_packets *packets)
+{
+	static const char *const way[] = {"a_to_b", "b_to_a"};
+	ow_json_rows(json, "packets");
+	for (size_t i = 0; i < packets->count; i++) {
+		const struct ow_match_packet *p = &packets->packet[i];
+		ow_json_row(json);
+		ow_json_string(json, "fate", fate_name[p->fate]);
+		if (p->direction < OW_DIRECTIONS)
+			ow_json_string(json, "direction", way[p->direction]);
+		else
+			ow_json_null(json, "direction");
+		ow_json_count_if(json, "number_a", p->number[OW_SIDE_A] != 0, p->number[OW_SIDE_A]);
+		ow_json_count_if(json, "number_b", p->number[OW_SIDE_B] != 0, p->number[OW_SIDE_B]);
+		ow_json_integer_if(json, "time_a_ns", p->number[OW_SIDE_A] != 0, p->time_ns[OW_SIDE_A]);
+		ow_json_integer_if(json, "time_b_ns", p->number[OW_SIDE_B] != 0, p->time_ns[OW_SIDE_B]);
+		ow_json_integer_if(json, "delay_ns", p->known, p->known ? delay_of(p) : 0);
+		ow_json_flag(json, "estimated", p->estimated);
+		ow_json_count(json, "bytes", p->bytes);
+		ow_json_end(json);
+	}
+	ow_json_end(json);
+	ow_json_count(json, "packets_omitted", packets->omitted);
+}
