@@ -425,6 +425,19 @@ static int judge_around(struct ow_path_join *j, const struct packet *p)
 	return r;
 }
 
+/* Whether no point before this one shows the packet, though one should: it may be missing behind it for the same reason. */
+static bool comes_from_nowhere(const struct ow_path_join *j, const struct packet *p, int point, const struct way *way)
+{
+	enum ow_side side = way->step > 0 ? OW_SIDE_B : OW_SIDE_A;
+	if (point == way->start || seen_beyond(j, p, point, -way->step))
+		return false;
+	for (int q = point - way->step; q >= 0 && q < (int)j->options.points; q -= way->step) {
+		if (told_between(j, p, point, q) == SINGLE(OW_FATE_EXTRA, side))
+			return true;
+	}
+	return false;
+}
+
 /* What a pair counts as lost or extra, although other points show more. */
 static int judge_pair(struct ow_path_join *j, const struct packet *p, unsigned k)
 {
@@ -442,6 +455,10 @@ static int judge_pair(struct ow_path_join *j, const struct packet *p, unsigned k
 		return 0;
 	if (seen_beyond(j, p, receiver, way.step)) {
 		correction->around_to += p->packets;
+		return 0;
+	}
+	if (comes_from_nowhere(j, p, sender, &way)) {
+		j->result.correction[k][p->direction].undecided += p->packets;
 		return 0;
 	}
 	return note_loss(j, &(struct loss){.flow = flow_of(j, p),

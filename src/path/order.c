@@ -148,11 +148,13 @@ static int64_t size_of(int64_t ns)
 	return ns < 0 ? -ns : ns;
 }
 
-/*
- * Whether b is farther than a: 1, -1, or 0 if that is not known. between: if both are distances from the same point, that
- * of the two others. Times must differ by about as much; points that share no packets are side by side.
- */
-static int farther(const struct distance *a, const struct distance *b, const struct distance *between, bool trusted)
+static int sign_of(int64_t ns)
+{
+	return (ns > 0) - (ns < 0);
+}
+
+/* Whether the points of b are farther apart than those of a: 1, -1, or 0 if that is not known. */
+static int farther(const struct distance *a, const struct distance *b, bool trusted)
 {
 	if (!a->common || !b->common)
 		return 0;
@@ -161,9 +163,110 @@ static int farther(const struct distance *a, const struct distance *b, const str
 	if (a->both != b->both || (!a->both && !trusted))
 		return 0;
 	int64_t x = a->both ? a->time_ns : size_of(a->time_ns), y = b->both ? b->time_ns : size_of(b->time_ns);
-	if (between && (!between->common || size_of(y - x) < size_of(between->time_ns) / 2))
+	return sign_of(y - x);
+}
+
+static int by_size(const void *x, const void *y)
+{
+	const int64_t *a = x, *b = y;
+	return (*a > *b) - (*a < *b);
+}
+
+/* Times from a to b of packets that come from e, and of those that go there: routers between them show which. */
+struct passages {
+	int64_t *ns[2];
+	size_t count[2];
+};
+
+/* The first packet of a sample whose id is not below this one. */
+static size_t place_of(const struct ow_identity_sample *s, uint64_t id)
+{
+	size_t low = 0, high = s->packets;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (s->packet[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The packet with this id, if there is only one. */
+static const struct ow_sampled *find_once(const struct ow_identity_sample *s, uint64_t id)
+{
+	size_t at = place_of(s, id);
+	return at < s->packets && s->packet[at].id == id && next_id(s, at) == at + 1 ? &s->packet[at] : NULL;
+}
+
+static void find_passages(const struct finder *f, unsigned e, unsigned a, unsigned b, struct passages *ret)
+{
+	enum ow_variant v = f->distance[a][b].variant;
+	const struct ow_identity_sample *from = &f->survey[a].sample[v];
+	for (size_t i = 0; i < from->packets; i = next_id(from, i)) {
+		const struct ow_sampled *x = find_once(from, from->packet[i].id);
+		const struct ow_sampled *y = x ? find_once(&f->survey[b].sample[v], x->id) : NULL;
+		const struct ow_sampled *z = y ? find_once(&f->survey[e].sample[v], x->id) : NULL;
+		if (!z || !z->ttl || !x->ttl || z->ttl == x->ttl)
+			continue;
+		bool back = z->ttl < x->ttl;
+		ret->ns[back][ret->count[back]++] = y->time_ns - x->time_ns;
+	}
+}
+
+/*
+ * Whether packets that come from e pass b after a: 1, before it: -1, 0 if that is not known. What the clocks add is the
+ * same for those that go to e, so that it does not count where there are both.
+ */
+static int passes_later(const struct finder *f, unsigned e, unsigned a, unsigned b, bool trusted)
+{
+	struct passages p = {0};
+	int64_t median[2] = {0};
+	size_t most = f->survey[a].sample[f->distance[a][b].variant].packets + 1;
+	for (unsigned i = 0; i < 2; i++)
+		p.ns[i] = calloc(most, sizeof *p.ns[i]);
+	if (p.ns[0] && p.ns[1])
+		find_passages(f, e, a, b, &p);
+	for (unsigned i = 0; i < 2; i++) {
+		if (p.count[i])
+			qsort(p.ns[i], p.count[i], sizeof *p.ns[i], by_size);
+		median[i] = p.count[i] ? p.ns[i][p.count[i] / 2] : 0;
+	}
+	bool both = p.count[0] >= COMMON_LEAST && p.count[1] >= COMMON_LEAST;
+	bool one = trusted && (p.count[0] >= COMMON_LEAST || p.count[1] >= COMMON_LEAST);
+	free(p.ns[0]);
+	free(p.ns[1]);
+	return both || one ? sign_of(median[0] - median[1]) : 0;
+}
+
+/* Whether b is farther than a from e: 1, -1, or 0 if that is not known. Points that share no packets are side by side. */
+static int farther_from(const struct finder *f, unsigned e, unsigned a, unsigned b, bool trusted)
+{
+	const struct distance *x = &f->distance[e][a], *y = &f->distance[e][b], *between = &f->distance[a][b];
+	if (x->common && y->common && x->hops_known && y->hops_known && x->hops != y->hops)
+		return y->hops > x->hops ? 1 : -1;
+	if (!between->common)
 		return 0;
-	return (y > x) - (y < x);
+	int later = passes_later(f, e, a, b, trusted);
+	if (later)
+		return later;
+	/* All traffic goes one way: past e, a and b, or the other way round. */
+	if (!between->both && !x->both)
+		return trusted ? sign_of(between->time_ns) * sign_of(x->time_ns) : 0;
+	/* Without routers: times must differ by about as much as between the two. */
+	return size_of(size_of(y->time_ns) - size_of(x->time_ns)) < size_of(between->time_ns) / 2
+	               ? 0
+	               : farther(x, y, trusted);
+}
+
+/* Whether these two are farther apart than the ends so far. */
+static bool are_farther(const struct finder *f, const unsigned end[2], unsigned a, unsigned b, bool trusted)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (end[i] == a || end[i] == b)
+			return farther_from(f, end[i], end[!i], end[i] == a ? b : a, trusted) > 0;
+	}
+	return farther(&f->distance[end[0]][end[1]], &f->distance[a][b], trusted) > 0;
 }
 
 static void find_ends(const struct finder *f, bool trusted, unsigned end[2])
@@ -172,7 +275,7 @@ static void find_ends(const struct finder *f, bool trusted, unsigned end[2])
 	end[1] = f->points - 1;
 	for (unsigned a = 0; a < f->points; a++) {
 		for (unsigned b = a + 1; b < f->points; b++) {
-			if (farther(&f->distance[end[0]][end[1]], &f->distance[a][b], NULL, trusted) > 0) {
+			if (are_farther(f, end, a, b, trusted)) {
 				end[0] = a;
 				end[1] = b;
 			}
@@ -183,9 +286,7 @@ static void find_ends(const struct finder *f, bool trusted, unsigned end[2])
 /* Whether b comes before a on the way from one end to the other: clearly so, seen from either end. */
 static bool misplaced(const struct finder *f, const unsigned end[2], unsigned a, unsigned b, bool trusted)
 {
-	int from_first = farther(&f->distance[end[0]][a], &f->distance[end[0]][b], &f->distance[a][b], trusted);
-	int from_last = farther(&f->distance[end[1]][b], &f->distance[end[1]][a], &f->distance[a][b], trusted);
-	return from_first + from_last < 0;
+	return farther_from(f, end[0], a, b, trusted) + farther_from(f, end[1], b, a, trusted) < 0;
 }
 
 static void sort(const struct finder *f, bool trusted, struct ow_order_found *found)
@@ -229,15 +330,8 @@ static enum ow_path_order evidence(const struct finder *f, const struct ow_order
 
 static bool has_id(const struct ow_identity_sample *s, uint64_t id)
 {
-	size_t low = 0, high = s->packets;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (s->packet[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < s->packets && s->packet[low].id == id;
+	size_t at = place_of(s, id);
+	return at < s->packets && s->packet[at].id == id;
 }
 
 /* Whether packets that two points have in common pass a third one that does not show them, though it covers the time. */
