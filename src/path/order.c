@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ends of the path are the two points that are farthest apart, first by routers, then by time. The others are sorted
- * by their distance from the end that comes first among the arguments. Where the distances do not show which of two
+ * by their distance from the end that comes first among the arguments, or where all traffic comes from. Where the distances do not show which of two
  * points is nearer, they keep the order of the arguments.
  */
 #include "path/order.h"
@@ -24,6 +24,7 @@ struct distance {
 	size_t common;
 	bool hops_known;
 	int hops;        /* routers between them */
+	int way;         /* they show that packets go from the first to the second: 1, the other way: -1, else 0 */
 	bool both;       /* both directions are seen: time_ns is of a round trip */
 	int64_t time_ns; /* usual least time there and back, or one way (later at the second point) */
 	enum ow_variant variant;
@@ -52,12 +53,14 @@ static size_t next_id(const struct ow_identity_sample *s, size_t i)
 /* Routers between two points: the difference that nearly all packets in common have in their TTL. */
 static void find_hops(const struct ow_identity_sample *a, const struct ow_identity_sample *b, struct distance *d)
 {
-	size_t count[TTLS] = {0}, all = 0;
+	size_t count[TTLS] = {0}, all = 0, forth = 0, back = 0;
 	for (size_t i = 0, k = 0; i < a->packets && k < b->packets;) {
 		const struct ow_sampled *x = &a->packet[i], *y = &b->packet[k];
 		size_t next_i = next_id(a, i), next_k = next_id(b, k);
 		if (x->id == y->id && next_i == i + 1 && next_k == k + 1 && x->ttl && y->ttl) {
 			count[abs(x->ttl - y->ttl)]++;
+			forth += x->ttl > y->ttl;
+			back += x->ttl < y->ttl;
 			all++;
 		}
 		if (x->id <= y->id)
@@ -70,6 +73,10 @@ static void find_hops(const struct ow_identity_sample *a, const struct ow_identi
 		most = count[i] > count[most] ? i : most;
 	d->hops_known = all >= COMMON_LEAST && (double)count[most] >= HOPS_SAME_SHARE * (double)all;
 	d->hops = most;
+	d->way = all < COMMON_LEAST                               ? 0
+	         : (double)forth >= HOPS_SAME_SHARE * (double)all ? 1
+	         : (double)back >= HOPS_SAME_SHARE * (double)all  ? -1
+	                                                          : 0;
 }
 
 static int compare_points(struct finder *f, unsigned a, unsigned b)
@@ -91,6 +98,7 @@ static int compare_points(struct finder *f, unsigned a, unsigned b)
 		find_hops(x, y, &best);
 	}
 	f->distance[a][b] = f->distance[b][a] = best;
+	f->distance[b][a].way = -best.way;
 	if (!best.both)
 		f->distance[b][a].time_ns = -best.time_ns;
 	return 0;
@@ -308,6 +316,20 @@ static void sort(const struct finder *f, bool trusted, struct ow_order_found *fo
 	}
 }
 
+/* If all traffic goes one way, the path begins where it comes from. */
+static void turn(const struct finder *f, bool trusted, struct ow_order_found *found)
+{
+	const struct distance *ends = &f->distance[found->place[0]][found->place[f->points - 1]];
+	int way = ends->way || !trusted ? ends->way : sign_of(ends->time_ns);
+	if (!ends->common || ends->both || way >= 0)
+		return;
+	for (unsigned i = 0, k = f->points - 1; i < k; i++, k--) {
+		unsigned kept = found->place[i];
+		found->place[i] = found->place[k];
+		found->place[k] = kept;
+	}
+}
+
 /* How neighbours of the order are told apart. */
 static enum ow_path_order evidence(const struct finder *f, const struct ow_order_found *found, bool trusted)
 {
@@ -421,6 +443,7 @@ int ow_path_find_order(const struct ow_path_point *point, unsigned points, bool 
 	if (r == 0) {
 		*ret_found = (struct ow_order_found){0};
 		sort(f, trusted, ret_found);
+		turn(f, trusted, ret_found);
 		ret_found->by = evidence(f, ret_found, trusted);
 		find_partial(f, ret_found);
 	}
