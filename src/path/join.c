@@ -31,6 +31,7 @@ struct packet {
 	bool ambiguous;
 	bool torn; /* pairs contradict each other, because of identical packets or parts of superframes */
 	struct ow_flow_key flow;
+	uint64_t translated; /* its flow on the other side of a NAT, hashed; 0 = the same everywhere */
 };
 
 /* A packet at a point. */
@@ -203,6 +204,11 @@ static int drop(struct ow_path_join *j, uint32_t i)
 	return 0;
 }
 
+static uint64_t hash_flow(const struct ow_path_join *j, const struct ow_flow_key *flow)
+{
+	return XXH3_64bits_withSeed(flow, sizeof *flow, j->options.seed);
+}
+
 /* Both are the same packet: all is moved to the first. False if they contradict each other. */
 static bool merge(struct ow_path_join *j, uint32_t to, uint32_t from, int *ret_result)
 {
@@ -226,6 +232,8 @@ static bool merge(struct ow_path_join *j, uint32_t to, uint32_t from, int *ret_r
 	a->last_ns = moved.last_ns > a->last_ns ? moved.last_ns : a->last_ns;
 	if (a->direction == OW_DIRECTIONS || moved.reported & 1)
 		a->direction = moved.direction;
+	if (memcmp(&a->flow, &moved.flow, sizeof a->flow) != 0)
+		a->translated = hash_flow(j, moved.reported & 1 ? &a->flow : &moved.flow);
 	if (moved.reported & 1) {
 		a->packets = moved.packets;
 		a->bytes = moved.bytes;
@@ -239,7 +247,7 @@ static bool merge(struct ow_path_join *j, uint32_t to, uint32_t from, int *ret_r
 
 static uint64_t flow_of(const struct ow_path_join *j, const struct packet *p)
 {
-	return XXH3_64bits_withSeed(&p->flow, sizeof p->flow, j->options.seed);
+	return hash_flow(j, &p->flow);
 }
 
 static bool is_partial(const struct ow_path_join *j, uint64_t flow, unsigned point)
@@ -420,6 +428,8 @@ static int judge_around(struct ow_path_join *j, const struct packet *p)
 			around[p->direction][q] += p->packets;
 			if (!is_doubtful(j, p))
 				r = note_partial(j, flow_of(j, p), (unsigned)q);
+			if (!is_doubtful(j, p) && r == 0 && p->translated)
+				r = note_partial(j, p->translated, (unsigned)q);
 		}
 	}
 	return r;
@@ -553,6 +563,8 @@ static void report(const struct ow_path_join *j, struct packet *p, unsigned k, c
 	if ((k == 0 || p->direction == OW_DIRECTIONS) && event->direction < OW_DIRECTIONS &&
 	    event->fate != OW_FATE_UNCLASSIFIED)
 		p->direction = event->direction;
+	if (memcmp(&p->flow, &event->flow, sizeof p->flow) != 0)
+		p->translated = hash_flow(j, k == 0 ? &p->flow : &event->flow);
 	if (k == 0) {
 		p->flow = event->flow;
 		p->packets = event->packets;
