@@ -27,9 +27,20 @@ static struct ow_scope_entry *at(const struct ow_scope_table *table, uint8_t *sl
 	return (void *)(slot + i * table->size);
 }
 
+static size_t first_slot(const struct ow_scope_table *table, size_t slots, uint64_t key)
+{
+	return ow_mum64(key ^ table->secret, UINT64_C(0x9fb21c651e98df25)) & (slots - 1);
+}
+
+void ow_scope_table_prefetch(const struct ow_scope_table *table, uint64_t key)
+{
+	if (table->slots)
+		__builtin_prefetch(at(table, table->slot, first_slot(table, table->slots, key + !key)), 1);
+}
+
 static struct ow_scope_entry *place(const struct ow_scope_table *table, uint8_t *slot, size_t slots, uint64_t key)
 {
-	size_t i = ow_mum64(key ^ table->secret, UINT64_C(0x9fb21c651e98df25)) & (slots - 1);
+	size_t i = first_slot(table, slots, key);
 	while (at(table, slot, i)->key && at(table, slot, i)->key != key)
 		i = (i + 1) & (slots - 1);
 	return at(table, slot, i);
@@ -80,6 +91,7 @@ static int rebuild(struct ow_scope_table *table, size_t slots, int32_t tick, int
 	free(table->slot);
 	table->slot = slot;
 	table->slots = slots;
+	table->moves++;
 	return 0;
 }
 

@@ -20,12 +20,15 @@ struct ow_scope_table {
 	size_t size; /* of an entry */
 	size_t slots, slots_max, used;
 	uint64_t secret;
-	int32_t full; /* tick in which nothing could go */
+	int32_t full;   /* tick in which nothing could go */
+	uint64_t moves; /* how often entries have moved */
 };
 
 /* slots_max: a power of two; three quarters of them are used. */
 void ow_scope_table_init(struct ow_scope_table *table, size_t entry_size, size_t slots_max, uint64_t secret);
 void ow_scope_table_done(struct ow_scope_table *table);
+/* Loads what is needed to find an entry. */
+void ow_scope_table_prefetch(const struct ow_scope_table *table, uint64_t key);
 /* NULL: there is none. */
 void *ow_scope_table_find(const struct ow_scope_table *table, uint64_t key);
 /* Finds or adds. NULL: full, or out of memory. Entries move when one is added. */

@@ -38,6 +38,7 @@
 #define FLOW_SLOTS     131072u
 #define NETWORK_SLOTS  65536u
 #define NEVER          INT32_MIN
+#define AHEAD          8 /* flows whose entries are loaded */
 /* So many packets in a row are missing, for so long: a flow may have gone another way. */
 #define WHOLE_MIN 3
 #define WHOLE_NS  INT64_C(100000000)
@@ -49,11 +50,15 @@
 _Static_assert(OW_SCOPE_FLOWS_MAX == FLOW_SLOTS / 4 * 3 && OW_SCOPE_NETWORKS_MAX == NETWORK_SLOTS / 4 * 3,
                "the limits of the tables");
 
+struct span {
+	int64_t from_ns, to_ns; /* between these */
+};
+
 /* Packets in a row that did not match, of a flow, or of all flows of a network that pass; times are those of sending. */
 struct run {
-	int64_t matched_ns;     /* the last one that matched; 0 = none */
-	int64_t from_ns, to_ns; /* the latest run that a match ended, and that loss does not explain: between these */
-	uint32_t missing;       /* packets since the last match */
+	int64_t matched_ns; /* the last one that matched; 0 = none */
+	struct span whole;  /* the latest run that a match ended, and that loss does not explain */
+	uint32_t missing;   /* packets since the last match */
 };
 
 struct flow {
@@ -79,8 +84,9 @@ struct network {
 	int32_t matched;             /* the newest tick + 1; 0 = never */
 	struct ow_flow_share share;
 	struct run run;
-	int32_t sent_ttl; /* tick in which flows were sent with another TTL, + 1 */
-	int32_t told_ttl; /* tick of the last event */
+	int64_t missing_in; /* interval + 1 */
+	int32_t sent_ttl;   /* tick in which flows were sent with another TTL, + 1 */
+	int32_t told_ttl;   /* tick of the last event */
 	uint8_t network[6], version;
 	/* Of a destination, in the interval that is judged: flows that lose. */
 	int64_t interval;
@@ -92,7 +98,8 @@ struct network {
 struct work {
 	uint32_t packets, matched, before, after, unmatched; /* before and after those that matched */
 	int64_t first_ns, last_ns;                           /* of the matched, or of the unmatched packets */
-	struct run run[3]; /* of the flow, its pair and its destination: packets in these are whole flows */
+	struct span whole[3]; /* of the flow, its pair and its destination: packets in these are of whole flows */
+	struct flow *f;       /* entries of the tables, while an interval is noted */
 	struct network *pair, *dest;
 	int64_t last_match_ns;
 	struct ow_flow_loss loss;
@@ -102,8 +109,9 @@ struct work {
 	uint8_t fate;
 };
 
-/* Of a flow of the interval that is noted: it counts for the loss of a bin; nothing of it matched. */
-enum kind { KIND_OWN = 1, KIND_UNMATCHED = 2 };
+/* Of a flow of the interval that is noted: it counts for the loss of a bin; nothing of it matched; its networks miss
+ * packets. */
+enum kind { KIND_OWN = 1, KIND_UNMATCHED = 2, KIND_IN_RUN = 4 };
 
 struct ow_scope_verdict {
 	struct ow_scope_verdict_options options;
@@ -320,11 +328,11 @@ static void end_missing(const struct ow_scope_verdict *v, struct run *run, int64
 {
 	bool is_first = !run->matched_ns && least == 1;
 	if (is_first || (run->missing && is_whole(v, run, first_ns, least))) {
-		if (!run->to_ns || run->matched_ns - run->to_ns > v->wait_ns)
-			run->from_ns = run->matched_ns;
-		run->to_ns = first_ns;
-	} else if (first_ns > run->from_ns && first_ns < run->to_ns) {
-		run->to_ns = first_ns - run->from_ns >= WHOLE_NS ? first_ns : run->from_ns;
+		if (!run->whole.to_ns || run->matched_ns - run->whole.to_ns > v->wait_ns)
+			run->whole.from_ns = run->matched_ns;
+		run->whole.to_ns = first_ns;
+	} else if (first_ns > run->whole.from_ns && first_ns < run->whole.to_ns) {
+		run->whole.to_ns = first_ns - run->whole.from_ns >= WHOLE_NS ? first_ns : run->whole.from_ns;
 	}
 	if (last_ns > run->matched_ns) {
 		run->matched_ns = last_ns;
@@ -339,14 +347,12 @@ static void pass(struct network *n, int32_t tick)
 }
 
 /* Packets of the flow matched: so its networks pass. */
-static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_flow *flow, bool first)
+static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct work *w, bool first)
 {
-	struct network *pair = network_of(&v->pairs, ow_scope_key(flow->pair), tick, flow);
-	struct network *dest = network_of(&v->dests, ow_scope_key(flow->dest), tick, flow);
-	pass(pair, tick);
-	pass(dest, tick);
+	pass(w->pair, tick);
+	pass(w->dest, tick);
 	if (first)
-		count_new_flow(v, pair, dest, 0);
+		count_new_flow(v, w->pair, w->dest, 0);
 }
 
 /* A match ends a run of unmatched packets, which are still to be judged. */
@@ -361,40 +367,84 @@ static void end_run(const struct ow_scope_verdict *v, struct flow *f, int32_t ti
 	f->quiet = 0;
 }
 
-static void note_match(struct ow_scope_verdict *v, struct flow *f, int32_t tick, const struct ow_scope_flow *flow,
+static void note_match(struct ow_scope_verdict *v, const struct work *w, int32_t tick, const struct ow_scope_flow *flow,
                        int64_t first_ns, int64_t last_ns)
 {
+	struct flow *f = w->f;
 	if (f->stopped)
 		tell(v, OW_SCOPE_BACK, first_ns, flow->network, flow->version, &(struct ow_scope_event){.flows = 1});
 	f->stopped = false;
 	mark_match(f, tick);
 	end_run(v, f, tick);
 	end_missing(v, &f->run, first_ns, last_ns, WHOLE_MIN);
-	count_match(v, tick, flow, !f->counted);
+	count_match(v, tick, w, !f->counted);
 	f->counted = true;
 }
 
 /* A flow is sent with another TTL than before: its way to this point changed, or its sender. */
-static void note_ttl(struct ow_scope_verdict *v, struct flow *f, int32_t tick, const struct ow_scope_flow *flow)
+static void note_ttl(const struct work *w, int32_t tick, const struct ow_scope_flow *flow)
 {
 	if (!flow->ttl)
 		return;
-	struct network *pair = NULL;
-	if (f->ttl && f->ttl != flow->ttl)
-		pair = ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair));
-	if (pair)
-		pair->sent_ttl = tick + 1;
-	f->ttl = flow->ttl;
+	if (w->pair && w->f->ttl && w->f->ttl != flow->ttl)
+		w->pair->sent_ttl = tick + 1;
+	w->f->ttl = flow->ttl;
+}
+
+/* -- the entries of an interval's flows: found once, and loaded ahead of use ------------------------------------------- */
+
+static void find_networks(const struct ow_scope_verdict *v, const struct ow_scope_flow *flow, struct work *w)
+{
+	w->pair = ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair));
+	w->dest = ow_scope_table_find(&v->dests, ow_scope_key(flow->dest));
+}
+
+static void enter_networks(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_flow *flow, struct work *w)
+{
+	w->pair = network_of(&v->pairs, ow_scope_key(flow->pair), tick, flow);
+	w->dest = network_of(&v->dests, ow_scope_key(flow->dest), tick, flow);
+}
+
+static void load_entry(const struct ow_scope_verdict *v, const struct ow_scope_flow *flow)
+{
+	ow_scope_table_prefetch(&v->flows, flow->flow);
+	ow_scope_table_prefetch(&v->pairs, ow_scope_key(flow->pair));
+	ow_scope_table_prefetch(&v->dests, ow_scope_key(flow->dest));
+}
+
+/* Every flow gets an entry, and the networks of those that matched. Entries move when a table grows: then all are found
+ * again. */
+static void find_entries(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_flow *flows, size_t count)
+{
+	uint64_t moves = v->flows.moves + v->pairs.moves + v->dests.moves;
+	for (size_t k = 0; k < count; k++) {
+		struct work *w = &v->work[k];
+		if (k + AHEAD < count)
+			load_entry(v, &flows[k + AHEAD]);
+		if (!w->packets)
+			continue;
+		w->f = ow_scope_table_get(&v->flows, flows[k].flow, tick);
+		if (w->matched)
+			enter_networks(v, tick, &flows[k], w);
+		else
+			find_networks(v, &flows[k], w);
+	}
+	for (size_t k = 0; k < count && v->flows.moves + v->pairs.moves + v->dests.moves != moves; k++) {
+		if (!v->work[k].packets)
+			continue;
+		v->work[k].f = ow_scope_table_find(&v->flows, flows[k].flow);
+		find_networks(v, &flows[k], &v->work[k]);
+	}
 }
 
 static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow, struct work *w)
 {
 	int32_t tick = tick_of(v, interval);
-	struct flow *f = ow_scope_table_get(&v->flows, flow->flow, tick);
+	struct flow *f = w->f;
 	int64_t first_ns = absolute(v, interval, w->first_ns), last_ns = absolute(v, interval, w->last_match_ns);
 	if (!f) {
 		if (w->matched)
-			count_match(v, tick, flow, true);
+			count_match(v, tick, w, true);
 		return;
 	}
 	if (!f->packets) {
@@ -403,25 +453,22 @@ static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct
 	}
 	f->packets += w->packets;
 	f->sent_ns = absolute(v, interval, w->last_ns);
-	note_ttl(v, f, tick, flow);
+	note_ttl(w, tick, flow);
 	f->run.missing += w->matched ? w->before : w->packets;
 	if (!w->matched)
 		return;
-	note_match(v, f, tick, flow, first_ns, last_ns);
+	note_match(v, w, tick, flow, first_ns, last_ns);
 	f->run.missing = w->after;
-	if (w->run[0].to_ns > w->run[0].from_ns) {
-		f->run.from_ns = absolute(v, interval, w->run[0].from_ns);
-		f->run.to_ns = absolute(v, interval, w->run[0].to_ns);
+	if (w->whole[0].to_ns > w->whole[0].from_ns) {
+		f->run.whole.from_ns = absolute(v, interval, w->whole[0].from_ns);
+		f->run.whole.to_ns = absolute(v, interval, w->whole[0].to_ns);
 	}
 }
 
 /* Which flows count for the loss: those that pass B and have more than one packet. */
-static uint8_t kind_of(const struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow,
-                       const struct work *w)
+static uint8_t kind_of(const struct ow_scope_verdict *v, int64_t interval, const struct work *w)
 {
-	const struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
-	const struct network *dest = ow_scope_table_find(&v->dests, ow_scope_key(flow->dest));
-	bool own = f && f->packets >= 2 && is_own(v, f, dest, tick_of(v, interval));
+	bool own = w->f && w->f->packets >= 2 && is_own(v, w->f, w->dest, tick_of(v, interval));
 	return (uint8_t)((own ? KIND_OWN : 0) | (w->matched ? 0 : KIND_UNMATCHED));
 }
 
@@ -431,9 +478,9 @@ static void end_gap(const struct ow_scope_verdict *v, struct work *w, int64_t ti
 	const struct run gap = {.matched_ns = w->last_match_ns, .missing = w->after};
 	if (!is_whole(v, &gap, time_ns, WHOLE_MIN))
 		return;
-	if (!w->run[0].to_ns)
-		w->run[0].from_ns = w->last_match_ns;
-	w->run[0].to_ns = time_ns;
+	if (!w->whole[0].to_ns)
+		w->whole[0].from_ns = w->last_match_ns;
+	w->whole[0].to_ns = time_ns;
 }
 
 /* Sums up the packets of each flow. */
@@ -464,15 +511,13 @@ static int sum_packets(const struct ow_scope_verdict *v, struct work *work, size
 	return 0;
 }
 
-/* Its networks matched. What they miss is that of flows that pass, so one packet may be a run. */
-static void end_runs(struct ow_scope_verdict *v, struct network *pair, struct network *dest, int64_t first_ns,
-                     int64_t last_ns)
+/* Networks matched. What they miss is that of flows that pass, so one packet may be a run. */
+static void end_runs(const struct ow_scope_verdict *v, const struct work *w, int64_t first_ns, int64_t last_ns)
 {
-	if (pair)
-		end_missing(v, &pair->run, first_ns, last_ns, 1);
-	if (dest)
-		end_missing(v, &dest->run, first_ns, last_ns, 1);
-	end_missing(v, &v->run, first_ns, last_ns, 1);
+	if (w->pair)
+		end_missing(v, &w->pair->run, first_ns, last_ns, 1);
+	if (w->dest)
+		end_missing(v, &w->dest->run, first_ns, last_ns, 1);
 }
 
 static void add_missing(struct ow_scope_verdict *v, const struct work *w)
@@ -484,33 +529,57 @@ static void add_missing(struct ow_scope_verdict *v, const struct work *w)
 	v->run.missing++;
 }
 
-/* The runs of networks: packet by packet, if any is missing. */
+/* Which networks miss packets of flows that pass. Returns whether any does. */
+static bool mark_missing(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows, size_t count)
+{
+	bool any = v->run.missing;
+	for (size_t k = 0; k < count; k++) {
+		const struct work *w = &v->work[k];
+		if (w->matched == w->packets || !(v->kind[k] & KIND_OWN) || flows[k].later)
+			continue;
+		any = true;
+		if (w->pair)
+			w->pair->missing_in = interval + 1;
+		if (w->dest)
+			w->dest->missing_in = interval + 1;
+	}
+	return any;
+}
+
+static bool has_run(const struct network *n, int64_t interval)
+{
+	return n && (n->missing_in == interval + 1 || n->run.missing);
+}
+
+/* The runs of networks and of all flows: packet by packet where any is missing, else flow by flow. */
 static void note_networks(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
                           size_t flow_count, const struct ow_sighting *packets, const uint8_t *matched, size_t count)
 {
-	bool missing = false;
+	bool any = mark_missing(v, interval, flows, flow_count);
 	for (size_t k = 0; k < flow_count; k++) {
-		struct work *w = &v->work[k];
-		w->pair = ow_scope_table_find(&v->pairs, ow_scope_key(flows[k].pair));
-		w->dest = ow_scope_table_find(&v->dests, ow_scope_key(flows[k].dest));
-		missing |= w->matched < w->packets && v->kind[k] & KIND_OWN;
-	}
-	for (size_t k = 0; k < flow_count && !missing; k++) {
 		const struct work *w = &v->work[k];
-		if (w->matched)
-			end_runs(v, w->pair, w->dest, absolute(v, interval, w->first_ns),
-			         absolute(v, interval, w->last_match_ns));
+		int64_t first_ns = absolute(v, interval, w->first_ns);
+		int64_t last_ns = absolute(v, interval, w->last_match_ns);
+		if (has_run(w->pair, interval) || has_run(w->dest, interval))
+			v->kind[k] |= KIND_IN_RUN;
+		else if (w->matched)
+			end_runs(v, w, first_ns, last_ns);
+		if (w->matched && !any)
+			end_missing(v, &v->run, first_ns, last_ns, 1);
 	}
-	for (size_t i = 0; i < count && missing; i++) {
+	for (size_t i = 0; i < count && any; i++) {
 		uint32_t flow = packets[i].flow;
 		if (!flow)
 			continue;
-		const struct work *w = &v->work[flow - 1];
+		uint8_t kind = v->kind[flow - 1];
 		int64_t at_ns = absolute(v, interval, packets[i].time_ns);
-		if (matched[i])
-			end_runs(v, w->pair, w->dest, at_ns, at_ns);
-		else if (v->kind[flow - 1] & KIND_OWN && !flows[flow - 1].later)
-			add_missing(v, w);
+		if (matched[i]) {
+			end_missing(v, &v->run, at_ns, at_ns, 1);
+			if (kind & KIND_IN_RUN)
+				end_runs(v, &v->work[flow - 1], at_ns, at_ns);
+		} else if (kind & KIND_OWN && !flows[flow - 1].later) {
+			add_missing(v, &v->work[flow - 1]);
+		}
 	}
 }
 
@@ -536,8 +605,8 @@ static void add_likelihood(const struct ow_scope_verdict *v, struct work *w, int
 }
 
 /* For flows that did not match in this interval: how likely it is that all of it was lost. */
-static void note_likelihoods(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
-                             size_t flow_count, const struct ow_sighting *packets, size_t count)
+static void note_likelihoods(struct ow_scope_verdict *v, int64_t interval, size_t flow_count,
+                             const struct ow_sighting *packets, size_t count)
 {
 	double q = usual_loss(v);
 	for (size_t i = 0; i < count; i++) {
@@ -546,8 +615,8 @@ static void note_likelihoods(struct ow_scope_verdict *v, int64_t interval, const
 			add_likelihood(v, &v->work[flow - 1], absolute(v, interval, packets[i].time_ns), q);
 	}
 	for (size_t k = 0; k < flow_count; k++) {
-		struct flow *f = v->work[k].matched ? NULL : ow_scope_table_find(&v->flows, flows[k].flow);
-		if (!f)
+		struct flow *f = v->work[k].f;
+		if (!f || v->work[k].matched)
 			continue;
 		f->log_like += v->work[k].loss.log_like;
 		f->quiet += v->work[k].loss.quiet;
@@ -566,15 +635,16 @@ int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const st
 	if (r < 0)
 		return r;
 	v->last = interval;
+	find_entries(v, tick_of(v, interval), flows, flow_count);
 	for (size_t k = 0; k < flow_count; k++) {
 		if (v->work[k].packets)
 			note_flow(v, interval, &flows[k], &v->work[k]);
 	}
 	for (size_t k = 0; k < flow_count; k++)
-		v->kind[k] = kind_of(v, interval, &flows[k], &v->work[k]);
+		v->kind[k] = kind_of(v, interval, &v->work[k]);
 	note_networks(v, interval, flows, flow_count, packets, matched, count);
 	count_bins(v, interval, packets, matched, count);
-	note_likelihoods(v, interval, flows, flow_count, packets, count);
+	note_likelihoods(v, interval, flow_count, packets, count);
 	return 0;
 }
 
@@ -584,15 +654,17 @@ void ow_scope_verdict_late(struct ow_scope_verdict *v, int64_t interval, const s
 	int32_t tick = tick_of(v, interval);
 	int64_t at_ns = absolute(v, interval, time_ns);
 	struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
+	struct work found = {.f = f};
+	enter_networks(v, tick, flow, &found);
 	struct ow_loss_bin *bin = f ? ow_loss_bin_at(&v->bins, at_ns) : NULL;
 	if (bin)
 		bin->lost -= bin->lost > 0 && f->matched && f->packets >= 2;
 	if (f)
-		note_match(v, f, tick, flow, at_ns, at_ns);
+		note_match(v, &found, tick, flow, at_ns, at_ns);
 	else
-		count_match(v, tick, flow, true);
-	end_runs(v, ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair)),
-	         ow_scope_table_find(&v->dests, ow_scope_key(flow->dest)), at_ns, at_ns);
+		count_match(v, tick, &found, true);
+	end_runs(v, &found, at_ns, at_ns);
+	end_missing(v, &v->run, at_ns, at_ns, 1);
 }
 
 void ow_scope_verdict_ttl(struct ow_scope_verdict *v, int64_t interval, const uint64_t *pair_keys, const int8_t *change,
@@ -657,6 +729,8 @@ static void find_own(const struct judging *j)
 	for (size_t k = 0; k < j->flow_count; k++) {
 		const struct ow_scope_flow *flow = &j->flows[k];
 		struct work *w = &v->work[k];
+		if (k + AHEAD < j->flow_count)
+			load_entry(v, &j->flows[k + AHEAD]);
 		const struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
 		struct network *dest = ow_scope_table_find(&v->dests, ow_scope_key(flow->dest));
 		w->known = f;
@@ -750,23 +824,23 @@ static void find_whole(const struct judging *j, const struct ow_scope_flow *flow
 	w->last_ns = INT64_MIN;
 	if (!f || !f->matched || !pair || !dest)
 		return;
-	w->run[0] = f->run;
-	w->run[1] = pair->run;
-	w->run[2] = dest->run;
+	w->whole[0] = f->run.whole;
+	w->whole[1] = pair->run.whole;
+	w->whole[2] = dest->run.whole;
 	w->last_ns = pair->run.matched_ns;
 	if (f->run.missing >= WHOLE_MIN && f->run.matched_ns < w->last_ns)
 		w->last_ns = f->run.matched_ns;
 }
 
-static bool is_in(const struct run *run, int64_t at_ns)
+static bool is_in(const struct span *span, int64_t at_ns)
 {
-	return at_ns > run->from_ns && at_ns < run->to_ns;
+	return at_ns > span->from_ns && at_ns < span->to_ns;
 }
 
 static bool is_of_whole(const struct ow_scope_verdict *v, const struct work *w, int64_t at_ns)
 {
-	return at_ns > w->last_ns || is_in(&w->run[0], at_ns) || is_in(&w->run[1], at_ns) || is_in(&w->run[2], at_ns) ||
-	       is_in(&v->run, at_ns);
+	return at_ns > w->last_ns || is_in(&w->whole[0], at_ns) || is_in(&w->whole[1], at_ns) ||
+	       is_in(&w->whole[2], at_ns) || is_in(&v->run.whole, at_ns);
 }
 
 static void judge_flows(const struct judging *j)
