@@ -185,7 +185,8 @@ def judge(case, p, pair, dropped):
         for sender in ("london", "paris"):
             lane = pair.lane(sender, name)
             if name == sender:
-                count.update(r["status"] for r in lane if r["sent"] or r["status"] != "measured")
+                # not those that the end of the test cut off
+                count.update(r["status"] for r in lane if (r["sent"] or r["status"] != "measured") and r.get("cause_code") != "stopped")
                 causes.update(r["cause_code"] for r in lane if "cause_code" in r)
             measured = [r for r in lane if r["status"] == "measured"]
             lost = sum(r["lost"] - r["lost_whole_flows"] for r in measured)
