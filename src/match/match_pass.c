@@ -897,7 +897,8 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 		ow_tally_flush(&pass->tally[OW_A_TO_B]);
 		ow_tally_flush(&pass->tally[OW_B_TO_A]);
 		ow_skew_finish(&pass->skew);
-		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->plan.rule, pass->plan.way);
+		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->plan.rule, pass->plan.way,
+		                                        pass->plan.doubt_ns);
 		r = pass->miscounted < 0 ? (int)pass->miscounted : 0;
 	}
 	if (r == 0) {

@@ -36,6 +36,7 @@ struct ow_plan {
 	enum ow_direction_rule rule; /* forward: the caller says so; one way: see ow_way_reason */
 	enum ow_direction way;       /* of OW_ONE_WAY */
 	enum ow_way_reason why;
+	int64_t doubt_ns; /* by which clocks or timestamps may be off: shorter delays show no direction */
 	bool untimed; /* a capture has no times: only the order is known, and no packet is outside the common time */
 	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known before the pass */
 	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* likewise, in the common time base */

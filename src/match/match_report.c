@@ -45,6 +45,20 @@ static void fill_holes(struct ow_match *m, enum ow_side side)
 	}
 }
 
+/* Whether the times are those of a capture device, in the frames. */
+static bool uses_device(const struct ow_match *m, enum ow_side side)
+{
+	return m->options.stamps != OW_STAMPS_CAPTURE && m->pass.tap[side].device.device != OW_DEVICE_NONE;
+}
+
+/* What the file says, or what its timestamps show. */
+static int64_t resolution_of(const struct ow_match *m, enum ow_side side)
+{
+	int64_t says = ow_reader_info(m->pass.tap[side].reader)->resolution_ns,
+		shows = m->planner.outlook[side].tick_ns;
+	return shows > says && !uses_device(m, side) ? shows : says;
+}
+
 int ow_match_fill_report(struct ow_match *m)
 {
 	struct ow_match_report *report = &m->report;
@@ -58,17 +72,14 @@ int ow_match_fill_report(struct ow_match *m)
 			.first_ns = facts->first_ns,
 			.last_ns = facts->last_ns,
 			.linktype = facts->mixed_links ? "mixed" : ow_linktype_name(info->linktype),
-			.resolution_ns = info->resolution_ns,
+			.resolution_ns = resolution_of(m, side),
 		};
 		report->files[side] = info->files;
 		report->unclassified[side] = p->unclassified[side];
 		report->outside_overlap[side] = p->outside[side];
 		report->dropped[side] = info->dropped;
 		report->filtered[side] = facts->filtered;
-		report->stamps[side] =
-			m->options.stamps == OW_STAMPS_CAPTURE || p->tap[side].device.device == OW_DEVICE_NONE
-				? "capture"
-				: ow_device_name(p->tap[side].device.device);
+		report->stamps[side] = uses_device(m, side) ? ow_device_name(p->tap[side].device.device) : "capture";
 		report->skipped[side] = ow_record_reader_skipped(facts) - p->resent[side];
 	}
 	report->size = sizeof *report;

@@ -143,11 +143,21 @@ static bool causal(const struct ow_sample_overlap *c, int64_t shift)
 	return !c->both_directions || (c->low_ns[0] + shift >= 0 && c->high_ns[1] + shift <= 0);
 }
 
+/* Coarse timestamps, and the middle of what both directions allow, where the fastest packets are not known yet. */
+static int64_t doubt_of(const struct ow_match_planner *p)
+{
+	const struct ow_sample_overlap *c = &p->common[p->variant];
+	int64_t a = p->outlook[OW_SIDE_A].tick_ns, b = p->outlook[OW_SIDE_B].tick_ns, tick = a > b ? a : b;
+	bool estimated = p->options->clock == OW_CLOCK_ESTIMATED && c->unique && c->both_directions;
+	return estimated && c->low_ns[0] > c->high_ns[1] ? tick + c->low_ns[0] / 2 - c->high_ns[1] / 2 : tick;
+}
+
 static void set_clock(const struct ow_match_planner *p, struct ow_plan *plan)
 {
 	const struct ow_sample_overlap *c = &p->common[p->variant];
 	plan->offset_ns = given_shift(p->options);
 	plan->shift_ns = plan->offset_ns;
+	plan->doubt_ns = doubt_of(p);
 	plan->rule = p->options->one_direction ? OW_ALL_FORWARD : OW_BY_VOTES;
 	if (p->options->clock == OW_CLOCK_ESTIMATED && c->unique) {
 		if (!c->both_directions && plan->rule == OW_BY_VOTES) {

@@ -7,10 +7,13 @@
 #include "packet/packet.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BATCH             256
 #define OUTLOOK_FRAMES    2000
+#define TICK_DIFFERENT    8      /* different times between packets, or numbers of packets of one time */
+#define TICK_LEAST_NS     10000  /* finer than this they are as good as software can stamp */
 #define SNAPLEN_UNLIMITED 65535u /* tools write this or more if they do not truncate */
 #define PROTO_TCP         6
 #define PROTO_UDP         17
@@ -71,10 +74,52 @@ static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t
 	}
 }
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* Notes a number, if it is new and there is room. */
+static void note_different(int64_t seen[TICK_DIFFERENT], size_t *count, int64_t number)
+{
+	size_t i = 0;
+	while (i < *count && seen[i] != number)
+		i++;
+	if (i == *count && *count < TICK_DIFFERENT)
+		seen[(*count)++] = number;
+}
+
+/*
+ * What all timestamps are multiples of: a clock that is read coarser than the file says. Traffic with a period looks the
+ * same, but the times between its packets, and the number of packets of one time, are alike.
+ */
+static int64_t tick_of(const int64_t *time_ns, size_t count)
+{
+	int64_t tick = 0, length[TICK_DIFFERENT], packets[TICK_DIFFERENT];
+	size_t lengths = 0, numbers = 0, since = 0;
+	for (size_t i = 1; i < count && tick != 1; i++)
+		tick = common_divisor(llabs(time_ns[i] - time_ns[0]), tick);
+	for (size_t i = 1; i < count && tick >= TICK_LEAST_NS; i++) {
+		if (time_ns[i] == time_ns[i - 1])
+			continue;
+		note_different(length, &lengths, time_ns[i] - time_ns[i - 1]);
+		note_different(packets, &numbers, (int64_t)(i - since));
+		since = i;
+	}
+	return lengths + numbers >= TICK_DIFFERENT ? tick : 0;
+}
+
 int ow_outlook_take(struct ow_reader *reader, struct ow_outlook *ret_outlook, struct ow_error *err)
 {
 	struct ow_outlook o = {.empty = true, .untimed = true};
 	struct ow_frame frame[BATCH];
+	int64_t time_ns[OUTLOOK_FRAMES];
+	size_t times = 0;
 	uint32_t snaplen = ow_reader_info(reader)->snaplen;
 	memset(o.limit, 0xff, sizeof o.limit);
 	while (o.frames < OUTLOOK_FRAMES) {
@@ -87,6 +132,8 @@ int ow_outlook_take(struct ow_reader *reader, struct ow_outlook *ret_outlook, st
 			if (frame[i].time_ns != 0 && o.untimed)
 				o.first_ns = frame[i].time_ns;
 			o.untimed &= frame[i].time_ns == 0;
+			if (frame[i].time_ns > 0 && times < OUTLOOK_FRAMES)
+				time_ns[times++] = frame[i].time_ns;
 			look_at(&o, &frame[i], snaplen);
 		}
 		o.frames += (uint64_t)n;
@@ -96,6 +143,7 @@ int ow_outlook_take(struct ow_reader *reader, struct ow_outlook *ret_outlook, st
 		if (v != OW_VARIANT_FRAME)
 			o.limit[v] = o.limit[first_like(ow_variant_inner(v), ow_variant_any_tcp(v))];
 	}
+	o.tick_ns = tick_of(time_ns, times);
 	*ret_outlook = o;
 	return 0;
 }

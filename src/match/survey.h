@@ -20,6 +20,7 @@ struct ow_outlook {
 	uint32_t longest_tcp;
 	uint64_t fragments; /* of IPv4 */
 	uint64_t cut_short; /* IP packets with too few bytes to identify them */
+	int64_t tick_ns;    /* all timestamps are multiples of this from the first on; 0 = they do not show it */
 };
 
 /* Reads the first frames of a capture (which the caller rewinds). */

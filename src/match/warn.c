@@ -130,6 +130,17 @@ static int warn_excess(struct ow_match *m, unsigned side)
 	            info->resolution_ns > 1 ? " (nanoseconds in a file that declares microseconds?)" : "");
 }
 
+/* Timestamps that are coarser than the file says. */
+static int warn_tick(struct ow_match *m, unsigned side)
+{
+	int64_t tick_ns = m->report.capture[side].resolution_ns;
+	char text[OW_DURATION_TEXT];
+	if (tick_ns <= ow_reader_info(m->pass.tap[side].reader)->resolution_ns)
+		return 0;
+	ow_duration_text((double)tick_ns, text);
+	return warn(m, "%s: all timestamps are multiples of %s: each delay may be off by as much", name(side), text);
+}
+
 static int warn_capture(struct ow_match *m, unsigned side)
 {
 	const struct ow_record_reader *tap = &m->pass.tap[side];
@@ -147,6 +158,8 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		         "%s: the frames have times of a capture device (%s), which are not used: --stamps auto uses "
 		         "them",
 		         name(side), ow_device_name(tap->device.device));
+	if (r == 0)
+		r = warn_tick(m, side);
 	if (r == 0 && f->untimed == f->packets)
 		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
 		         name(side));

@@ -274,9 +274,16 @@ static float mean_delay(const struct group *p, unsigned o)
 	return p->unique[o] > 0 ? p->delay_sum[o] / p->unique[o] : p->alike_sum[o] / p->matched[o];
 }
 
-static void decide_pair(struct group *p, enum ow_direction_rule rule, enum ow_direction way)
+/* One orientation only, and its delays are shorter than what the clocks may be off by. */
+static bool in_doubt(const struct group *p, int64_t doubt_ns)
 {
-	p->clear = rule == OW_ONE_WAY || points_clearly(p, 0) || points_clearly(p, 1);
+	unsigned o = p->matched[1] > 0;
+	return !(p->matched[0] > 0 && p->matched[1] > 0) && fabsf(mean_delay(p, o)) < (float)doubt_ns;
+}
+
+static void decide_pair(struct group *p, enum ow_direction_rule rule, enum ow_direction way, int64_t doubt_ns)
+{
+	p->clear = rule == OW_ONE_WAY || ((points_clearly(p, 0) || points_clearly(p, 1)) && !in_doubt(p, doubt_ns));
 	for (unsigned o = 0; o < 2; o++)
 		p->direction[o] = p->matched[o] > 0 && rule == OW_ONE_WAY ? way : own_way(p, o);
 	if (p->direction[0] == UNKNOWN || p->direction[1] == UNKNOWN || p->direction[0] != p->direction[1])
@@ -607,7 +614,7 @@ static int64_t decide_all_forward(struct ow_directions *d)
 }
 
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
-                             enum ow_direction_rule rule, enum ow_direction way)
+                             enum ow_direction_rule rule, enum ow_direction way, int64_t doubt_ns)
 {
 	if (rule == OW_ALL_FORWARD)
 		return decide_all_forward(directions);
@@ -616,7 +623,7 @@ int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_f
 	ow_scope_hash_seed(&c.hash, c.pairs.secret);
 	gather_pairs(&c);
 	for (uint32_t i = 0; i < c.pairs.count; i++)
-		decide_pair(&c.pairs.group[i], rule, way);
+		decide_pair(&c.pairs.group[i], rule, way, doubt_ns);
 	name_hosts(&c);
 	place_flows(&c, true);
 	decide_doubtful_pairs(&c);

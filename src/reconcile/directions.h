@@ -147,9 +147,10 @@ int ow_directions_weigh(struct ow_directions *directions, const struct ow_flow_t
                         struct ow_direction_evidence *ret_evidence);
 
 /*
- * Decides the direction of every flow. way: of OW_ONE_WAY. keys: the flow tables of both sides. Returns the number of
+ * Decides the direction of every flow. way: of OW_ONE_WAY. keys: the flow tables of both sides. doubt_ns: what the clocks
+ * may be off by; shorter delays show no direction, if others of the same hosts or networks do. Returns the number of
  * matched packets that were counted for another direction than the final one (0 = the counts are right, otherwise match
  * again), or a negative errno.
  */
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
-                             enum ow_direction_rule rule, enum ow_direction way);
+                             enum ow_direction_rule rule, enum ow_direction way, int64_t doubt_ns);

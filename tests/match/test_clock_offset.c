@@ -178,6 +178,41 @@ static void polls_among_others(void **state)
 	assert_true(llabs(report->offset_ns + 37 * MS) < 10 * US);
 }
 
+static void round_times(enum ow_side side, int64_t tick_ns)
+{
+	for (size_t i = 0; i < pair.frames[side]; i++)
+		pair.frame[side][i].time_ns -= pair.frame[side][i].time_ns % tick_ns;
+}
+
+/* A device that reads its clock at 64 Hz, and writes nanoseconds: seen, told, and part of the error. */
+static void coarse_timestamps(void **state)
+{
+	(void)state;
+	const int64_t tick_ns = 15625 * US;
+	int64_t t = 0;
+	for (unsigned i = 0; i < 2000; i++) {
+		t += pair_queue(&pair, 0, 5 * MS);
+		pair_send(&pair, i % 2 ? OW_A_TO_B : OW_B_TO_A, t, pair_queue(&pair, 5 * MS, MS), false);
+	}
+	round_times(OW_SIDE_B, tick_ns);
+	const struct ow_match_report *report = pair_match(&pair, &options);
+	offset_holds(report);
+	assert_int_equal(report->capture[OW_SIDE_A].resolution_ns, 1);
+	assert_int_equal(report->capture[OW_SIDE_B].resolution_ns, tick_ns);
+	assert_true(pair_warns(report, "B: all timestamps are multiples of 15.62 ms"));
+}
+
+/* Packets that are sent at a period have the times of a coarse clock, but not its pattern. */
+static void periodic_packets_are_not_coarse(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 500; i++)
+		pair_send(&pair, OW_A_TO_B, i * 20 * MS, i == 250 ? 60 * MS : 40 * MS, false);
+	const struct ow_match_report *report = pair_match(&pair, &options);
+	assert_int_equal(report->capture[OW_SIDE_A].resolution_ns, 1);
+	assert_int_equal(report->capture[OW_SIDE_B].resolution_ns, 1);
+}
+
 /*
  * Polls at an exact period of 20 ms, in a queue of 17 ms on average: of 400, many are faster than the fastest of 140 other
  * packets. They are not those of the period before.
@@ -320,6 +355,8 @@ int main(void)
 		CASE(only_polls),
 		CASE(polls_among_others),
 		CASE(polls_faster_than_others),
+		CASE(coarse_timestamps),
+		CASE(periodic_packets_are_not_coarse),
 		CASE(one_bound_only),
 		CASE(loss_shows_the_sender),
 		CASE(hops_show_the_way),

@@ -18,6 +18,11 @@ class Capture:
         self.snaplen = 262144
         self.offset, self.drift = 0, 0.0  # ns, and ns gained in a ns
         self.tick = 1
+        self.rounds = 1  # the clock is read coarser than the file says
+        self.slews = []  # (from, to, ns gained in a ns): the clock is adjusted
+        self.trailer = 0  # bytes behind the packet
+        self.only = None  # the direction that it sees
+        self.drop_bursts = []
         self.format = "pcap"
         self.swapped = self.compressed = self.concatenated = False
         self.link, self.encapsulation = ETHERNET, ()
@@ -36,7 +41,9 @@ class Capture:
 
     def stamp(self, t):
         now = t + self.offset + int(self.drift * (t - self.network.start)) + sum(ns for at, ns in self.clock_steps if t >= at)
-        return now // self.tick * self.tick
+        now += sum(int(gain * (min(t, stop) - start)) for start, stop, gain in self.slews if t > start)
+        tick = max(self.tick, self.rounds)
+        return now // tick * tick
 
     def offset_at_start(self):
         """Of its clock, which may have been set before its first frame."""
@@ -133,6 +140,11 @@ class Capture:
         frames = []
         for t, units, data, whole in self.sightings():
             reason = self.covers(t)
+            if reason is None and self.only is not None and units and units[0].direction != self.only:
+                reason = "elsewhere"
+            if reason is None and any(start <= t < stop for start, stop in self.drop_bursts):
+                reason = "drop"
+                self.dropped += 1
             if reason is None and self.drops and self.rng.random() < self.drops:
                 reason = "drop"
                 self.dropped += 1
@@ -202,7 +214,7 @@ class Capture:
             return data
         if self.link == COOKED:
             return struct.pack("!HHH", 4 if outgoing else 0, 1, 6) + macs[6:] + b"\0\0" + kind + data
-        return macs + kind + data
+        return macs + kind + data + bytes(self.trailer)
 
     def tunnel(self, layer, kind, data, macs, outgoing):
         if layer == "gre":

@@ -9,14 +9,17 @@ from traffic import Traffic
 PERTURBATIONS = {}
 # Perturbations that came later belong to seeds from here on, so that earlier seeds stay the same cases.
 LATER, LATER_FROM = set(), 20001
+LATEST, LATEST_FROM = set(), 200001
 
 
-def perturbation(*words, later=False):
+def perturbation(*words, later=False, latest=False):
     """Registers a function that changes a case. `words`: a regular expression of warnings that name this cause."""
     def register(function):
         PERTURBATIONS[function.__name__] = (function, "|".join(words))
         if later:
             LATER.add(function.__name__)
+        if latest:
+            LATEST.add(function.__name__)
         return function
     return register
 
@@ -26,10 +29,10 @@ class Case:
         self.seed = seed
         self.rng = rng = random.Random(seed)
         if names is None:
-            known = sorted(n for n in PERTURBATIONS if n not in LATER)
+            known = sorted(n for n in PERTURBATIONS if n not in LATER | LATEST)
             names = rng.sample(known, rng.choice([0, 1, 1, 1, 2, 2, 2, 2, 3, 3]))
             if seed >= LATER_FROM:
-                names = names[:2] + [rng.choice(sorted(LATER))]
+                names = names[:2] + [rng.choice(sorted(LATEST if seed >= LATEST_FROM else LATER))]
         self.names = sorted(names)
         self.start = 1_700_000_000 * S + rng.randrange(10**6) * MS
         self.seconds = rng.choice([6, 10, 10, 20, 40])
@@ -84,6 +87,7 @@ class Case:
             "esp": lambda: traffic.esp(t + rng.randrange(S), 200, d * S // 220),
             "flood": lambda: traffic.polling(t + rng.randrange(S), rng.choice([MS, 10 * MS]), 300, jitter=1.0, replies=False, flood=True),
             "many": lambda: traffic.syslog(t + rng.randrange(S), 4000, d * S // 4400),
+            "dns_retries": lambda: traffic.retries(t + rng.randrange(S), 30, (d - 2) * S // 30),
             "few": lambda: traffic.dns(t, rng.randrange(1, 3)),
             "large": lambda: traffic.large_datagrams(t + rng.randrange(S), 40, d * S // 45),
             "long": lambda: traffic.long_datagrams(t + rng.randrange(S), 150, d * S // 160),
@@ -407,3 +411,50 @@ def drift_one_way(case, rng):
     case.one_direction = True
     drift(case, rng)
     case.auto = True
+
+
+# -- those that came last --------------------------------------------------------------------------------------
+
+
+@perturbation("multiples of", "timestamps? resolve", latest=True)
+def coarse(case, rng):
+    """A device that reads its clock every 100 us, millisecond or 10 ms, or at 64 Hz, and writes microseconds."""
+    for capture in case.captures if rng.random() < 0.5 else [case.side()]:
+        capture.tick, capture.rounds = US, rng.choice([100 * US, MS, 10 * MS, 15_625 * US])
+
+
+@perturbation("drift", "clock", "step", "ppm", latest=True)
+def slew(case, rng):
+    """A clock is adjusted by 500 ppm until it is right."""
+    at = case.start + int(rng.uniform(0.2, 0.6) * case.seconds * S)
+    case.side().slews = [(at, at + int(rng.uniform(0.1, 0.3) * case.seconds * S), rng.choice([-5e-4, 5e-4]))]
+
+
+@perturbation(latest=True)
+def trailer(case, rng):
+    """Frames with a checksum, or with what a switch appends."""
+    capture = case.side()
+    capture.link, capture.trailer = 1, rng.choice([4, 8, 16])
+
+
+@perturbation("flows of which", "does not pass both", latest=True)
+def one_fibre(case, rng):
+    """A tap on one of two fibres: a capture shows one direction only."""
+    case.side().only = rng.randrange(2)
+
+
+@perturbation("drop", "stalled", "no packet at all", "does not show", latest=True)
+def drop_bursts(case, rng):
+    """A ring that overflows for some milliseconds, again and again."""
+    capture = case.side()
+    for _ in range(rng.randrange(3, 12)):
+        at = case.start + int(rng.random() * case.seconds * S)
+        capture.drop_bursts.append((at, at + int(rng.choice([2, 10, 40]) * MS)))
+
+
+@perturbation("identical", "repeat", "ambiguous", "period", latest=True)
+def retries(case, rng):
+    """Questions that are asked again, byte by byte, until there is an answer; and many are lost."""
+    for path in case.net.paths:
+        path.loss = 0.1
+    case.apps = (case.apps or []) + ["dns_retries"]

@@ -88,7 +88,7 @@ class Judge:
         self.way = [result[w] or EMPTY for w in WAYS]
         self.warnings = " / ".join(result["warnings"])
         self.auto = "auto" in options
-        self.tick = max(c.tick for c in case.captures)
+        self.tick = max(max(c.tick, c.rounds) for c in case.captures)
         self.judge()
 
     def fault(self, kind, text, also=""):
@@ -244,6 +244,7 @@ class Judge:
         spread = max([sorted(t)[len(t) // 2] - min(t) for t in true if t], default=0)
         # A step of a clock that is smaller than what the delays vary cannot be seen.
         steps = sum(abs(ns) for c in self.case.captures for _, ns in c.clock_steps)
+        steps += sum(int(abs(gain) * (stop - start)) for c in self.case.captures for start, stop, gain in c.slews)
         steps = steps if steps <= spread else 0
         if not self.result["clock"]["drift_ppb"] and not any(c.drift for c in self.case.captures):
             return steps

@@ -74,6 +74,9 @@ def check(case, folder, ask, original):
         # Strangers show that a capture ran, where a silence may be a hole or an outage.
         if change is strangers and (original and original["holes"] or any(c.holes or c.mirror or c.drops for c in case.captures)):
             continue
+        # If delays are below 0 whatever the offset, both directions look like A to B.
+        if change is swapped and original and any("no clock offset fits" in w for w in original["warnings"]):
+            continue
         captures, files = change(case, random.Random(case.seed))
         paths = []
         for letter, capture, frames in zip("xy", captures, files):

@@ -6,6 +6,7 @@
     perturb.py ONEWAY --cases 5000 --first 1   as many as you like
     perturb.py ONEWAY --seed 17 --keep DIR     one case; its captures stay in DIR
     perturb.py ONEWAY --first 20001            with those that came later: clock steps, detours, holes in both, lopsided
+    perturb.py ONEWAY --first 200001           .. coarse clocks, slews, trailers, one fibre of two, bursts of drops, retries
     perturb.py ONEWAY --with nat,loss          cases of this composition
 """
 import argparse
@@ -49,6 +50,8 @@ REPAIRED = [
     60974,  # polls after the end of the sender's capture
     20200,  # a hole while the delays grow
     (1249, "mirror"),  # a single packet that is shown twice
+    200070,  # flows of a packet whose direction was taken from a clock that was not settled yet
+    200066,  # a clock that is read at 64 Hz
     1460,  # delays that got shorter with every pass
 ]
 
@@ -60,7 +63,7 @@ def run(program, paths, options):
 def ways_to_ask(case):
     """The options with which a user would ask of this case."""
     asked = [[]]
-    if {"offset", "drift", "zone", "drift_one_way", "clock_step"} & set(case.names) or case.seed % 5 == 0:
+    if {"offset", "drift", "zone", "drift_one_way", "clock_step", "slew", "coarse"} & set(case.names) or case.seed % 5 == 0:
         asked.append(["--offset", "auto"])
     if case.one_direction and not any(u.direction for u in case.net.units):
         asked.append(["--one-direction"])

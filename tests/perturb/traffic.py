@@ -93,6 +93,24 @@ class Traffic:
         self.send(client, server, t, request, asked)
         self.net.at(t + wait, again)
 
+    def retries(self, start, count, period):
+        """Questions of a device that sends the same bytes again, with the same IP id, until it has an answer."""
+        client, server = self.pair()
+        for i in range(count):
+            question = self.packet(client, server, UDP, self.payload(40), sport=client.next_port(), dport=161, df=False)
+            self.ask(client, server, question, start + i * period, 4)
+
+    def ask(self, client, server, question, t, tries):
+        done = []
+        answer = self.packet(server, client, UDP, self.payload(80), sport=161, dport=question.sport)
+
+        def again(now):
+            if not done and tries:
+                self.ask(client, server, question, now, tries - 1)
+
+        self.send(client, server, t, question, lambda now: self.send(server, client, now + 2 * MS, answer, done.append))
+        self.net.at(t + 300 * MS, again)
+
     def rtp(self, start, seconds, silent=False, both=True):
         """Voice: 50 packets a second. Silence: the same payload each time, or nothing is sent."""
         one, two = self.pair()
