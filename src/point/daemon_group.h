@@ -15,7 +15,8 @@ struct ow_daemon_group {
 	struct ow_group_results_options options; /* with the names */
 	uint64_t identity_seed, synopsis_seed;
 	struct ow_group_results *results;
-	bool ending; /* takes no more lanes: ends with the last one */
+	uint32_t followed; /* a bit for each enum ow_variant that all lanes have been given because one needs it */
+	bool ending;       /* takes no more lanes: ends with the last one */
 };
 
 struct ow_daemon_groups {

@@ -177,18 +177,50 @@ static void answer(struct ow_daemon_lane *lane, const struct ow_survey_samples *
 
 /* -- the decision -------------------------------------------------------------------------------------------------- */
 
-static void change(struct ow_daemon_lane *lane, struct ow_daemon_identity *k, const struct ow_identity_decision *d)
+/* The lane is agreed on anew. */
+static void begin_anew(struct ow_daemon_lane *lane, struct ow_daemon_identity *k, enum ow_variant variant)
 {
-	char name[OW_LANE_TEXT], text[OW_DECISION_TEXT], variant[OW_VARIANT_TEXT], cause[OW_RESULT_CAUSE];
-	ow_daemon_lane_text(lane, name);
-	ow_identity_decision_text(d, k->variant, text);
-	ow_daemon_log(lane->daemon, OW_EVENT_NOTICE, "%s: %s: %s", lane->peer->name, name, text);
-	ow_variant_text(d->variant, variant);
-	snprintf(cause, sizeof cause, ow_cause_identity_changed, variant);
-	k->variant = d->variant;
+	char name[OW_VARIANT_TEXT], cause[OW_RESULT_CAUSE];
+	ow_variant_text(variant, name);
+	snprintf(cause, sizeof cause, ow_cause_identity_changed, name);
+	k->variant = variant;
 	k->pause_ns = PAUSE_FIRST_NS;
 	lane->peer->renew = true;
 	ow_daemon_lane_break(lane, cause);
+}
+
+/*
+ * Lanes to several peers can be joined if they have one identity: what one way needs usually serves the others, too.
+ * They follow once for each identity; if it does not serve, a survey of their own changes it back.
+ */
+static void follow(struct ow_daemon_group *group, enum ow_variant variant)
+{
+	struct ow_daemon *d = group->daemon;
+	if (group->followed >> variant & 1)
+		return;
+	group->followed |= UINT32_C(1) << variant;
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		bool runs = lane->group == group && lane->state == OW_LANE_RUNNING && lane->until == INT64_MAX;
+		if (!runs || !lane->peer->connect || !lane->segment || ow_daemon_lane_variant(lane) == variant ||
+		    !(allowed_here(lane->segment) >> variant & 1))
+			continue;
+		struct ow_daemon_identity *k = find_or_add(lane);
+		if (k)
+			begin_anew(lane, k, variant);
+	}
+}
+
+static void change(struct ow_daemon_lane *lane, struct ow_daemon_identity *k, const struct ow_identity_decision *d)
+{
+	char name[OW_LANE_TEXT], text[OW_DECISION_TEXT];
+	struct ow_daemon_group *group = lane->group;
+	ow_daemon_lane_text(lane, name);
+	ow_identity_decision_text(d, k->variant, text);
+	ow_daemon_log(lane->daemon, OW_EVENT_NOTICE, "%s: %s: %s", lane->peer->name, name, text);
+	begin_anew(lane, k, d->variant);
+	if (group)
+		follow(group, d->variant);
 }
 
 /* All that is not common would be exchanged. */
