@@ -207,9 +207,9 @@ static void help(void)
 	      "Matches two captures of the same traffic packet by packet: exact one-way delay,\n"
 	      "loss, duplicates and reordering between the points where A and B were taken. Any\n"
 	      "pcap or pcapng file, also compressed (gzip, zstd, lz4, xz, bzip2); - is standard\n"
-	      "input. Instead of a file: a folder of files, a quoted pattern, or several of them\n"
-	      "joined by +; NAME= before it names the point. With more than two points: hop by\n"
-	      "hop and end to end. Durations have a unit: ns, us, ms, s, min, h, d.\n",
+	      "input. Instead of a file: a folder of files, a quoted pattern, or several of\n"
+	      "them joined by +; NAME= before it names the point. With more than two points:\n"
+	      "hop by hop and end to end. Durations have a unit: ns, us, ms, s, min, h, d.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
