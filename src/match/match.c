@@ -170,6 +170,9 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 	int r = ow_plan_make(&m->planner, m->pass.tap, &m->pass.plan, err);
 	if (r == 0)
 		r = run_until_settled(m, err);
+	/* The filter knows now what datagrams the fragments belong to that came before the first ones. */
+	if (r == 0 && (m->pass.tap[OW_SIDE_A].facts.early_fragments || m->pass.tap[OW_SIDE_B].facts.early_fragments))
+		r = run_until_settled(m, err);
 	r = check_orders(m, r, err);
 	if (r == 0)
 		r = ow_match_find_holes(m, err);

@@ -56,7 +56,12 @@ int ow_record_reader_open(struct ow_record_reader *tap, const char *path, const 
 		return r;
 	}
 	tap->fragmented = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->fragmented);
-	r = tap->fragmented ? ow_flow_table_create(seed, &tap->flows) : -ENOMEM;
+	if (choice->filter) {
+		tap->accepted = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->accepted);
+		tap->rejected = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->rejected);
+	}
+	bool scarce = !tap->fragmented || (choice->filter && (!tap->accepted || !tap->rejected));
+	r = !scarce ? ow_flow_table_create(seed, &tap->flows) : -ENOMEM;
 	if (r == 0 && dedup_ns > 0)
 		r = ow_record_reader_dedup(tap, &(struct ow_copy_rule){.within_ns = dedup_ns, .most = UINT32_MAX});
 	if (r < 0) {
@@ -83,6 +88,8 @@ void ow_record_reader_close(struct ow_record_reader *tap)
 	for (unsigned i = 0; i < OW_MATCH_CLASSES_MAX; i++)
 		ow_packet_filter_done(&tap->class_filter[i]);
 	free(tap->fragmented);
+	free(tap->accepted);
+	free(tap->rejected);
 	memset(tap, 0, sizeof *tap);
 }
 
@@ -100,6 +107,8 @@ int ow_record_reader_start(struct ow_record_reader *tap, const struct ow_identit
 	                 !identity->tcp && !identity->cut && !tap->notes && !tap->cutter.there;
 	if (tap->facts.fragments)
 		memset(tap->fragmented, 0, OW_IDENTITY_CUT_BITS / 8);
+	if (tap->rejected) /* what was accepted stays known */
+		memset(tap->rejected, 0, OW_IDENTITY_CUT_BITS / 8);
 	tap->facts = (struct ow_record_reader_facts){.least_available = UINT32_MAX};
 	ow_silences_init(&tap->facts.silences);
 	tap->previous_ns = 0;
@@ -409,6 +418,37 @@ static int keep_in_time(struct ow_record_reader *tap, int frames)
 }
 
 /*
+ * Whether the filter accepts the datagram of a fragment. Only the first fragment has ports: the filter's verdict on it is that
+ * on the others, too. One that comes before the first is rejected, and counted when the first comes: the next
+ * pass accepts it.
+ */
+static bool takes_fragment(struct ow_record_reader *s, const struct ow_packet *packet, bool taken)
+{
+	uint64_t name;
+	if (!ow_identity_of_fragment(&s->identity, packet, &name))
+		return taken;
+	if (packet->l4 && taken) {
+		s->facts.early_fragments += ow_bloom_has(s->rejected, OW_IDENTITY_CUT_BITS, name);
+		ow_bloom_add(s->accepted, OW_IDENTITY_CUT_BITS, name);
+	}
+	if (packet->l4 || taken || ow_bloom_has(s->accepted, OW_IDENTITY_CUT_BITS, name))
+		return taken || !packet->l4;
+	ow_bloom_add(s->rejected, OW_IDENTITY_CUT_BITS, name);
+	return false;
+}
+
+static bool takes(struct ow_record_reader *s, const struct ow_frame *frame)
+{
+	struct ow_packet packet;
+	if (s->filter.frames)
+		return ow_packet_filter_takes(&s->filter, frame);
+	if (ow_packet_decode(frame, s->filter.inner, &packet) != OW_DECODE_IP)
+		return false;
+	bool taken = ow_packet_filter_takes_packet(&s->filter, &packet);
+	return packet.fragment ? takes_fragment(s, &packet, taken) : taken;
+}
+
+/*
  * Keeps the frames that the filter accepts. Times of all frames are noted before: a capture covers the time in which
  * it shows other packets.
  */
@@ -418,7 +458,7 @@ static int keep_filtered(struct ow_record_reader *tap, int frames)
 	for (int i = 0; i < frames; i++) {
 		bool untimed;
 		int64_t t = frame_time(tap, &tap->frame[i], &untimed);
-		if (!ow_packet_filter_takes(&tap->filter, &tap->frame[i]))
+		if (!takes(tap, &tap->frame[i]))
 			continue;
 		tap->time_ns[kept] = t;
 		tap->untimed[kept] = untimed;

@@ -20,6 +20,7 @@
 struct ow_record_reader_facts {
 	uint64_t packets;                     /* frames, of the time that was asked for */
 	uint64_t filtered;                    /* frames that the filter does not accept */
+	uint64_t early_fragments;             /* datagrams that it accepts, of which it has rejected fragments before */
 	uint64_t copies;                      /* frames that the capture had shown already, by the rule */
 	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
 	uint64_t below_limit;                 /* truncated, so that the id cannot be computed */
@@ -50,6 +51,7 @@ struct ow_frame_choice {
 struct ow_record_reader {
 	struct ow_reader *reader;
 	struct ow_frame_choice choice;
+	uint64_t *accepted, *rejected; /* with a filter: Bloom filters of datagrams, by their fragments */
 	struct ow_packet_filter filter, class_filter[OW_MATCH_CLASSES_MAX];
 	struct ow_device_format device; /* of the stamps in the frames; whether they are used, `choice` says */
 	bool passed;                    /* the time that was asked for is over */

@@ -153,6 +153,13 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		r = warn_dropped(m, side);
 	if (r == 0)
 		r = warn_excess(m, side);
+	if (r == 0 && f->early_fragments)
+		r = warn(m,
+		         "%s: of %llu %s fragments come before the first one, which has the ports: the filter does not "
+		         "accept "
+		         "them, and they may count as lost or extra",
+		         name(side), (unsigned long long)f->early_fragments,
+		         ow_plural(f->early_fragments, "datagram", "datagrams"));
 	if (r == 0 && m->options.stamps == OW_STAMPS_CAPTURE && tap->device.device != OW_DEVICE_NONE)
 		r = warn(m,
 		         "%s: the frames have times of a capture device (%s), which are not used: --stamps auto uses "

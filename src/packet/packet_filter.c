@@ -3,7 +3,6 @@
 #include "packet/packet_filter.h"
 
 #include "capture/filter.h"
-#include "packet/packet.h"
 #include <errno.h>
 
 #define LINKTYPE_ETHERNET 1
@@ -47,13 +46,17 @@ static bool takes_frame(const struct ow_packet_filter *filter, const struct ow_f
 	return bpf_filter(filter->program.bf_insns, frame->data, len, frame->caplen) != 0;
 }
 
+bool ow_packet_filter_takes_packet(const struct ow_packet_filter *filter, const struct ow_packet *packet)
+{
+	uint32_t captured = (uint32_t)(packet->end - packet->ip);
+	return bpf_filter(filter->program.bf_insns, packet->ip, packet->ip_len + ETHERNET_HEADER, captured) != 0;
+}
+
 bool ow_packet_filter_takes(const struct ow_packet_filter *filter, const struct ow_frame *frame)
 {
 	struct ow_packet packet;
 	if (filter->frames)
 		return takes_frame(filter, frame);
-	if (ow_packet_decode(frame, filter->inner, &packet) != OW_DECODE_IP)
-		return false;
-	uint32_t captured = (uint32_t)(packet.end - packet.ip);
-	return bpf_filter(filter->program.bf_insns, packet.ip, packet.ip_len + ETHERNET_HEADER, captured) != 0;
+	return ow_packet_decode(frame, filter->inner, &packet) == OW_DECODE_IP &&
+	       ow_packet_filter_takes_packet(filter, &packet);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "capture/frame.h"
+#include "packet/packet.h"
 #include <oneway/error.h>
 #include <pcap/pcap.h>
 #include <stdbool.h>
@@ -31,6 +31,9 @@ void ow_packet_filter_done(struct ow_packet_filter *filter);
 
 /* Whether it may examine bytes of TCP packets that ow_filter_cut_tcp() removes. filter: compiled, or all zeros. */
 bool ow_packet_filter_needs_payload(const struct ow_packet_filter *filter);
+
+/* For filters that examine IP packets. */
+bool ow_packet_filter_takes_packet(const struct ow_packet_filter *filter, const struct ow_packet *packet);
 
 /* If a frame has another link type than the filter was compiled for, only filters of IP packets can accept it. */
 bool ow_packet_filter_takes(const struct ow_packet_filter *filter, const struct ow_frame *frame);
