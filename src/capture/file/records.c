@@ -1,33 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats in which every record begins with its length: snoop (RFC 1761) and ERF (Endace). The file is read into a
+ * Formats in which every record begins with its length: snoop (RFC 1761) and ERF (capture/file/erf.h). The file is read into a
  * buffer; frames are pointers into it, and a record that the end of the buffer cuts is moved to its beginning.
  *
  *     snoop file:   "snoop" 0 0 0 | version 4 | link 4                                      (all big-endian)
  *     record:       length on the wire 4 | captured 4 | record 4 | drops so far 4 | seconds 4 | microseconds 4 | bytes, padding
- *
- *     ERF record:   fraction of a second 4, seconds 4 (little-endian) | type 1 | flags 1 | record 2 | lost or colour 2 |
- *                   length on the wire 2 | [extension headers 8 each, while the top bit of the type is set] | bytes
- *
- * An ERF file has no header: it is recognised by records that follow each other. Padding and metadata are left out. Bytes of
- * Ethernet come behind two bytes of padding.
  */
 #include "capture/file/capture_format.h"
 
 #include "base/bytes.h"
 #include "base/time.h"
+#include "capture/file/erf.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 
-#define FILL_BYTES     ((size_t)256 << 10)
-#define RECORD_MAX     (OW_CAPTURE_CAPLEN_MAX + 4096U) /* with its header and padding */
-#define SNOOP_HEADER   16U
-#define SNOOP_RECORD   24U
-#define SNOOP_VERSION  2U
-#define ERF_RECORD     16U
-#define ERF_EXTENSIONS 16U /* of a record; Endace knows 7 types */
-#define LINK_UNKNOWN   0xffffU
+#define FILL_BYTES    ((size_t)256 << 10)
+#define RECORD_MAX    (OW_CAPTURE_CAPLEN_MAX + 4096U) /* with its header and padding */
+#define SNOOP_HEADER  16U
+#define SNOOP_RECORD  24U
+#define SNOOP_VERSION 2U
 
 struct records {
 	struct ow_file_cursor walk;
@@ -44,7 +36,7 @@ struct format {
 	/* Length of the record whose header is at p; 0 if it cannot be one. */
 	size_t (*length)(const uint8_t *p);
 	/* The frame of a whole record. Returns 1, 0 if there is no packet in it, or -1 if it is damaged. */
-	int (*parse)(const struct records *r, const uint8_t *p, size_t length, struct ow_frame *ret_frame);
+	int (*parse)(uint16_t linktype, const uint8_t *p, size_t length, struct ow_frame *ret_frame);
 	/* Packets that the capture has dropped, with this record. */
 	uint64_t (*dropped)(const uint8_t *p, uint64_t before);
 };
@@ -60,7 +52,7 @@ static uint16_t snoop_link(uint32_t type)
 		if (links[i].type == type)
 			return links[i].linktype;
 	}
-	return LINK_UNKNOWN;
+	return OW_LINK_UNKNOWN;
 }
 
 static size_t snoop_length(const uint8_t *p)
@@ -69,7 +61,7 @@ static size_t snoop_length(const uint8_t *p)
 	return length < SNOOP_RECORD || length > RECORD_MAX ? 0 : length;
 }
 
-static int snoop_parse(const struct records *r, const uint8_t *p, size_t length, struct ow_frame *ret_frame)
+static int snoop_parse(uint16_t linktype, const uint8_t *p, size_t length, struct ow_frame *ret_frame)
 {
 	uint32_t len = ow_load_be32(p), caplen = ow_load_be32(p + 4);
 
@@ -80,7 +72,7 @@ static int snoop_parse(const struct records *r, const uint8_t *p, size_t length,
 		.data = p + SNOOP_RECORD,
 		.caplen = caplen,
 		.len = len < caplen ? caplen : len,
-		.linktype = r->linktype,
+		.linktype = linktype,
 	};
 	return 1;
 }
@@ -91,125 +83,9 @@ static uint64_t snoop_dropped(const uint8_t *p, uint64_t before)
 	return now > before ? now : before;
 }
 
-enum {
-	ERF_HDLC = 1,
-	ERF_ETHERNET = 2,
-	ERF_COLOUR = 11,
-	ERF_DSM = 16,
-	ERF_HASH = 20,
-	ERF_IPV4 = 22,
-	ERF_IPV6 = 23,
-	ERF_META = 27,
-	ERF_PAD = 48
-};
-
-static bool erf_is_ethernet(unsigned type)
-{
-	return type == ERF_ETHERNET || type == ERF_COLOUR || type == ERF_DSM || type == ERF_HASH;
-}
-
-static uint16_t erf_link(unsigned type)
-{
-	if (erf_is_ethernet(type))
-		return 1;
-	return type == ERF_HDLC ? 50 : type == ERF_IPV4 ? 228 : type == ERF_IPV6 ? 229 : LINK_UNKNOWN;
-}
-
-/* Bytes before the packet; 0 if there are too many extensions, or more than the record has. */
-static size_t erf_head(const uint8_t *p, size_t length)
-{
-	size_t head = ERF_RECORD;
-	bool more = p[8] & 0x80;
-
-	for (unsigned n = 0; more; n++) {
-		if (n == ERF_EXTENSIONS || head + 8 > length)
-			return 0;
-		more = p[head] & 0x80;
-		head += 8;
-	}
-	if (erf_is_ethernet(p[8] & 0x7f))
-		head += 2;
-	return head > length ? 0 : head;
-}
-
-static size_t erf_length(const uint8_t *p)
-{
-	unsigned type = p[8] & 0x7f, length = ow_load_be16(p + 10);
-	return length < ERF_RECORD || type == 0 || type > ERF_PAD ? 0 : length;
-}
-
-static int erf_parse(const struct records *r, const uint8_t *p, size_t length, struct ow_frame *ret_frame)
-{
-	unsigned type = p[8] & 0x7f;
-	uint32_t len = ow_load_be16(p + 14);
-	size_t head = erf_head(p, length);
-	uint64_t fraction = ow_load_le32(p);
-
-	(void)r;
-	if (head == 0)
-		return -1;
-	*ret_frame = (struct ow_frame){
-		.time_ns = ow_load_le32(p + 4) * OW_NS_PER_S + (int64_t)((fraction * OW_NS_PER_S + (1U << 31)) >> 32),
-		.data = p + head,
-		.caplen = length - head < len ? (uint32_t)(length - head) : len, /* records are padded */
-		.len = len,
-		.linktype = erf_link(type),
-	};
-	return type != ERF_META && type != ERF_PAD;
-}
-
-/* Some types have a colour in this place. */
-static uint64_t erf_dropped(const uint8_t *p, uint64_t before)
-{
-	unsigned type = p[8] & 0x7f;
-	bool counts = type == ERF_HDLC || type == ERF_ETHERNET || type == ERF_IPV4 || type == ERF_IPV6;
-	return before + (counts ? ow_load_be16(p + 12) : 0);
-}
-
 static const struct format snoop_format = {"snoop",      SNOOP_HEADER, SNOOP_RECORD,
                                            snoop_length, snoop_parse,  snoop_dropped};
-static const struct format erf_format = {"ERF", 0, ERF_RECORD, erf_length, erf_parse, erf_dropped};
-
-/*
- * Whether all records in these bytes can be ERF of the years 1990 to 2106, each within a day of the last. *ret_records:
- * how many are whole; *ret_bytes: their length.
- */
-static bool look_like_erf(const uint8_t *bytes, size_t size, size_t *ret_records, size_t *ret_bytes)
-{
-	const uint32_t year_1990 = 631152000, day = 86400;
-	size_t at = 0, records = 0;
-	uint32_t last = 0;
-
-	while (size - at >= ERF_RECORD) {
-		const uint8_t *p = bytes + at;
-		size_t length = erf_length(p);
-		uint32_t s = ow_load_le32(p + 4);
-		if (length == 0 || s < year_1990 || (records && (s > last ? s - last : last - s) > day))
-			return false;
-		if (length > size - at)
-			break;
-		if (erf_head(p, length) == 0)
-			return false;
-		last = s;
-		records++;
-		at += length;
-	}
-	*ret_records = records;
-	*ret_bytes = at;
-	return true;
-}
-
-bool ow_file_may_be_erf(const uint8_t *bytes, size_t size)
-{
-	size_t records, length;
-	return look_like_erf(bytes, size, &records, &length);
-}
-
-bool ow_file_is_erf(const uint8_t *bytes, size_t size)
-{
-	size_t records, length;
-	return look_like_erf(bytes, size, &records, &length) && (records >= 2 || (records == 1 && length == size));
-}
+static const struct format erf_format = {"ERF", 0, OW_ERF_RECORD, ow_erf_length, ow_erf_parse, ow_erf_dropped};
 
 static int refill(struct records *r, size_t *ret_got, struct ow_error *err)
 {
@@ -248,7 +124,7 @@ static size_t walk_buffer(struct records *r, struct ow_frame *frames, size_t max
 		size_t length = r->format->length(p);
 		if (length && r->end - r->next < length)
 			break;
-		int packets = length ? r->format->parse(r, p, length, &frames[n]) : -1;
+		int packets = length ? r->format->parse(r->linktype, p, length, &frames[n]) : -1;
 		*ret_damaged = packets < 0;
 		if (packets < 0)
 			break;
@@ -314,7 +190,7 @@ static int records_open(struct ow_source *source, const struct format *format, s
 		return ow_error_set(err, ENOMEM, "%s: out of memory", ow_source_name(source));
 	r->walk = (struct ow_file_cursor){.ops = &ops, .source = source, .info = info};
 	r->format = format;
-	r->linktype = LINK_UNKNOWN;
+	r->linktype = OW_LINK_UNKNOWN;
 	info->format = format->name;
 	result = records_rewind(&r->walk, err);
 	if (result < 0) {
