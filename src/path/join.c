@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/id_map.h"
 #include "base/time.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,6 +307,7 @@ struct way {
 static struct way way_of(const struct ow_path_join *j, unsigned direction)
 {
 	int last = (int)j->options.points - 1;
+	assert(last >= 0 && last < (int)OW_PATH_POINTS); /* a bit for each point */
 	return direction == OW_B_TO_A ? (struct way){last, -1, 0} : (struct way){0, 1, last};
 }
 
@@ -455,6 +457,7 @@ static int judge_pair(struct ow_path_join *j, const struct packet *p, unsigned k
 	struct way way = way_of(j, p->direction);
 	bool forth = way.step > 0;
 	int sender = (int)(forth ? pair->from : pair->to), receiver = (int)(forth ? pair->to : pair->from);
+	assert(receiver >= 0 && receiver < (int)OW_PATH_POINTS);
 	enum ow_side side = forth ? OW_SIDE_A : OW_SIDE_B;
 	struct ow_path_correction *correction =
 		&(is_doubtful(j, p) ? j->doubtful_pair : j->result.correction)[k][p->direction];

@@ -253,7 +253,7 @@ static void pair_since(struct join *join, const struct group *g, int64_t since_n
 
 static int align_group(struct join *join, const struct group *g)
 {
-	struct ow_copies_verdict verdict;
+	struct ow_copies_verdict verdict = {0};
 	size_t sents = g->waiting + g->as;
 	int r = list_times(join, g);
 	if (r == 0)
