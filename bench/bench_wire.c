@@ -392,8 +392,11 @@ static void print_messages(void)
 	struct load load = usual;
 	load.shared = true;
 	load.loss = 0.0001;
-	load.counted = 4;
+	load.first = 8;
+	load.counted = 32;
 	print_types("idle, 1 s", &load);
+	load.first = usual.first;
+	load.counted = 4;
 	load.rate = 10;
 	print_types("10 packets/s", &load);
 	load.rate = 1e3;

@@ -21,8 +21,22 @@ void ow_exchange_scope_options(const struct ow_exchange *x, struct ow_scope_opti
 
 /* -- the sender (sender_scope.c) */
 
+/*
+ * A point that has had nothing for some time announces several intervals with one message. It does so at once if it has
+ * something, or if the receiver asks because it does.
+ */
+struct ow_sender_quiet {
+	uint32_t idle; /* intervals without anything until now, */
+	uint32_t held; /* of these not announced */
+	int64_t asked; /* the receiver waits for the intervals up to this one */
+};
+
 /* Announces the flows of an interval that was closed. Returns the bytes that this took. */
-size_t ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, const struct ow_slot *slot);
+size_t ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, struct ow_sender_quiet *quiet,
+                          const struct ow_slot *slot);
+/* Announces what is held. */
+void ow_sender_announce_held(struct ow_exchange *x, const struct ow_scope_announcer *announcer,
+                             struct ow_sender_quiet *quiet);
 /* The connection is back: what was not answered is announced again. */
 void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_announcer *announcer);
 /* The receiver's answer, which comes with the pushed synopsis. -EPROTO, -ENOMEM. */
@@ -46,6 +60,8 @@ void ow_receiver_scope_free(struct ow_receiver_scope *scope);
 /* SCOPE of an interval: kept until the interval is closed here. -EPROTO, -ENOMEM. */
 int ow_receiver_scope_announced(struct ow_receiver_scope *scope, int64_t interval,
                                 const struct ow_message_scope *message, struct ow_error *err);
+/* Whether this interval may be announced late, because the sender has nothing. */
+bool ow_receiver_scope_is_quiet(const struct ow_receiver_scope *scope, int64_t interval);
 /* The next interval that was announced; false if there is none. */
 bool ow_receiver_scope_next(const struct ow_receiver_scope *scope, int64_t *ret_interval);
 /*

@@ -51,6 +51,7 @@ enum ow_message_type {
 #define OW_MESSAGE_BYTES_MAX    (UINT64_C(1) << 60)
 #define OW_MESSAGE_INTERVAL_MAX (INT64_C(1) << 44)
 #define OW_MESSAGE_SHIFT_MAX    40
+#define OW_MESSAGE_IDLE_MAX     64 /* intervals that one message is about */
 #define OW_MESSAGE_HORIZON_MAX  1024
 #define OW_MESSAGE_BUCKETS_MAX  65536u
 #define OW_MESSAGE_SAMPLE_MAX   (1u << 20)
@@ -134,11 +135,14 @@ enum ow_message_part {
 	OW_MESSAGE_SECOND, /* a second fold with permuted cells */
 	OW_MESSAGE_MINHASH,
 	OW_MESSAGE_TABLE, /* an RDA */
+	OW_MESSAGE_FLOWS, /* ASK only, from the receiving point: SCOPE of the interval and of those before it */
 	OW_MESSAGE_PARTS
 };
 
 /* Lists are coded as those of NAMES, with keys of 40 bits; exchange/message_scope.h. They point into the frame. */
 struct ow_message_scope {
+	uint32_t idle; /* so many intervals directly before have the same update, which is empty */
+	bool quiet;    /* intervals after this one may be announced later, if they are idle, too */
 	uint16_t generation;
 	bool reset;
 	uint64_t digest;
@@ -157,6 +161,7 @@ struct ow_message_scope_answer {
 
 struct ow_message_synopsis {
 	enum ow_message_part part;
+	uint32_t idle; /* so many intervals directly before had as little: nothing */
 	uint8_t sample_shift;
 	struct ow_clock_state clock;         /* at the end of the interval */
 	uint64_t packets;                    /* of the sample */
@@ -172,6 +177,14 @@ struct ow_message_synopsis {
 	uint32_t synopsis_size;              /* 0 = none: there are no packets, or the method pushes only counts */
 	struct ow_message_scope_answer scope;
 };
+
+/* The receiving point had nothing in the interval. */
+static inline bool ow_synopsis_is_idle(const struct ow_message_synopsis *m)
+{
+	return m->part == OW_MESSAGE_PUSHED && !m->total_packets && !m->unshared && !m->ring_drops && !m->unreadable &&
+	       !m->synopsis_size && !m->scope.seen_size && !m->scope.late_size && !m->scope.fine_size &&
+	       !m->scope.rerouted_size && m->shift_ns == m->end_shift_ns;
+}
 
 struct ow_message_ask {
 	enum ow_message_part part; /* not PUSHED */
@@ -254,6 +267,7 @@ struct ow_message_result {
 	uint64_t present;
 	/* Fields that are not in the message are as in the provisional result of the interval. */
 	bool changes;
+	uint32_t idle; /* so many intervals directly before have the same result, but for the cost */
 	/* Number of packets at one point only in this interval: it determines the size of the next fold. */
 	uint64_t differences;
 	/* The fastest packets of the interval, by both clocks as they are (estimate/clock_tracker.h); samples 0 = none.

@@ -23,7 +23,8 @@ void ow_code_clock(struct ow_coder *c, struct ow_clock_state *clock)
 
 void ow_code_synopsis(struct ow_coder *c, struct ow_message_synopsis *m)
 {
-	OW_CODER_ENUM(c, "part", m->part, 0, OW_MESSAGE_PARTS);
+	OW_CODER_ENUM(c, "part", m->part, 0, OW_MESSAGE_TABLE + 1);
+	ow_coder_varint32(c, "idle intervals", &m->idle, 0, OW_MESSAGE_IDLE_MAX - 1);
 	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
 	ow_coder_bool(c, "scope", &m->scope.there);
 	ow_coder_varint32(c, "size of the synopsis", &m->synopsis_size, 0, OW_MESSAGE_SYNOPSIS_MAX);
@@ -45,17 +46,20 @@ void ow_code_synopsis(struct ow_coder *c, struct ow_message_synopsis *m)
 	ow_coder_bytes(c, "synopsis", &m->synopsis, m->synopsis_size);
 	if (m->scope.there)
 		ow_code_scope_answer(c, &m->scope);
+	if (m->idle && !ow_synopsis_is_idle(m))
+		ow_coder_fail(c, "idle intervals", "come before one that is not");
 }
 
 void ow_code_ask(struct ow_coder *c, struct ow_message_ask *m)
 {
 	OW_CODER_ENUM(c, "part", m->part, OW_MESSAGE_AGAIN, OW_MESSAGE_PARTS);
-	bool again = m->part == OW_MESSAGE_AGAIN, second = m->part == OW_MESSAGE_SECOND;
+	bool second = m->part == OW_MESSAGE_SECOND, again = m->part == OW_MESSAGE_AGAIN;
+	bool none = again || m->part == OW_MESSAGE_FLOWS;
 	bool table = m->part == OW_MESSAGE_TABLE;
 	ow_coder_u8(c, "shift", &m->sample_shift, 0, again ? OW_MESSAGE_SHIFT_MAX : 0);
 	ow_coder_u8(c, "order", &m->order, second, second ? 255 : 0);
 	ow_coder_u8(c, "banks", &m->banks, table, table ? 8 : 0);
-	ow_coder_varint32(c, "cells", &m->cells, !again, again ? 0 : OW_MESSAGE_CELLS_MAX);
+	ow_coder_varint32(c, "cells", &m->cells, !none, none ? 0 : OW_MESSAGE_CELLS_MAX);
 }
 
 /* Which bits of times are sent. */

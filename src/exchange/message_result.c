@@ -308,6 +308,7 @@ int ow_message_complete(const struct ow_message_result *m, const struct ow_inter
 void ow_code_result(struct ow_coder *c, struct ow_message_result *m)
 {
 	ow_coder_bool(c, "changes", &m->changes);
+	ow_coder_varint32(c, "idle intervals", &m->idle, 0, m->changes ? 0 : OW_MESSAGE_IDLE_MAX - 1);
 	ow_coder_signed(c, "shift of intervals", &m->cut_shift_ns, -OW_MESSAGE_CUT_MAX_NS, OW_MESSAGE_CUT_MAX_NS);
 	ow_coder_varint(c, "fields", &m->present, 0, UINT64_MAX);
 	for (unsigned wire = 1; wire <= WIRE_MAX && !c->failed; wire++) {

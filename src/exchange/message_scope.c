@@ -10,6 +10,8 @@
 void ow_code_scope(struct ow_coder *c, struct ow_message_scope *m)
 {
 	uint64_t generation = m->generation;
+	ow_coder_varint32(c, "idle intervals", &m->idle, 0, OW_MESSAGE_IDLE_MAX - 1);
+	ow_coder_bool(c, "quiet", &m->quiet);
 	ow_coder_uint(c, "generation", 2, &generation, 0, UINT16_MAX);
 	m->generation = (uint16_t)generation;
 	ow_coder_bool(c, "reset", &m->reset);
@@ -17,6 +19,8 @@ void ow_code_scope(struct ow_coder *c, struct ow_message_scope *m)
 	ow_coder_varint32(c, "size of fine pairs", &m->fine_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
 	ow_coder_varint32(c, "size of keys", &m->keys_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
 	ow_coder_uint(c, "digest", 8, &m->digest, 0, UINT64_MAX);
+	if (m->idle && (m->reset || m->hot_size || m->fine_size || m->keys_size))
+		ow_coder_fail(c, "idle intervals", "have something");
 	ow_coder_bytes(c, "hot destinations", &m->hot, m->hot_size);
 	ow_coder_bytes(c, "fine pairs", &m->fine, m->fine_size);
 	ow_coder_bytes(c, "keys", &m->keys, m->keys_size);

@@ -96,7 +96,7 @@ static int64_t oldest(const struct ow_exchange *x)
 }
 
 /* Takes over the synopsis. */
-static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum ow_message_part part,
+static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum ow_message_part part, uint32_t idle,
                         struct ow_synopsis *synopsis, int64_t begin_ns)
 {
 	const struct ow_interval_packets *page = slot->page;
@@ -114,6 +114,7 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
 	ow_synopsis_free(synopsis);
 	m.synopsis = (struct ow_message_synopsis){
 		.part = part,
+		.idle = idle,
 		.sample_shift = (uint8_t)page->sample_shift,
 		.clock = slot->clock,
 		.packets = page->count,
@@ -141,7 +142,7 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
 	return r;
 }
 
-static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_part part)
+static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_part part, uint32_t idle)
 {
 	int64_t begin = ow_clock_steady_ns();
 	struct ow_synopsis *synopsis = NULL;
@@ -152,7 +153,26 @@ static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_par
 			return r;
 		synopsis->ops->add(synopsis, slot->page->stamp, slot->page->count);
 	}
-	return say_synopsis(x, slot, part, synopsis, begin);
+	return say_synopsis(x, slot, part, idle, synopsis, begin);
+}
+
+/* Nothing was seen here, and flows are as before. */
+static bool is_idle(const struct ow_reception *r)
+{
+	const struct ow_interval_packets *page = r->slot.page;
+	const struct ow_scope_answer *a = &r->answer;
+	return page && r->ready && !r->under_way && !page->blind[0] && !page->total_packets && !page->count &&
+	       !page->ring_drops && !page->unreadable && !r->unshared && !a->seen_bytes && !a->late.count &&
+	       !a->fine.count && !a->rerouted.count && page->shift_ns == page->end_shift_ns;
+}
+
+/* Whether the next interval is idle as well, so that one message can tell both. */
+static bool tells_next(const struct ow_exchange *x, const struct ow_slot *slot)
+{
+	struct ow_slot *next = ow_slot_find(x, slot->interval + 1);
+	const struct ow_reception *a = (const struct ow_reception *)slot, *b = next ? reception_of(next) : NULL;
+	return b && is_idle(a) && is_idle(b) && a->answer.digest == b->answer.digest &&
+	       slot->page->shift_ns == next->page->shift_ns && slot->page->sample_shift == next->page->sample_shift;
 }
 
 /* The next interval to push, or NULL: none is left, or enough are in progress. */
@@ -170,12 +190,18 @@ static struct ow_slot *next_push(const struct ow_exchange *x)
 
 static void push_waiting(struct ow_exchange *x)
 {
+	uint32_t idle = 0;
 	for (struct ow_slot *slot; x->connected && (slot = next_push(x));) {
+		bool later = receiver_of(x)->scope && idle + 1 < OW_MESSAGE_IDLE_MAX && tells_next(x, slot);
 		reception_of(slot)->under_way = true;
+		idle += later;
+		if (later)
+			continue;
 		if (slot->page->blind[0])
 			ow_exchange_say_none(x, slot->interval, slot->page->blind);
-		else if (push(x, slot, OW_MESSAGE_PUSHED) < 0)
+		else if (push(x, slot, OW_MESSAGE_PUSHED, idle) < 0)
 			unknown(x, slot, "out of memory");
+		idle = 0;
 	}
 }
 
@@ -238,7 +264,7 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 			ow_interval_packets_resample(slot->page, &x->options.identity, ask->sample_shift);
 			ow_exchange_raise_shift(x, ask->sample_shift, slot->interval);
 		}
-		return push(x, slot, OW_MESSAGE_AGAIN);
+		return push(x, slot, OW_MESSAGE_AGAIN, 0);
 	}
 	int r = x->method->answer(x, reception_of(slot)->banks, ask, &synopsis);
 	if (r == -EOPNOTSUPP)
@@ -251,7 +277,7 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 	if (r < 0)
 		return r;
 	synopsis->ops->add(synopsis, slot->page->stamp, slot->page->count);
-	return say_synopsis(x, slot, ask->part, synopsis, begin);
+	return say_synopsis(x, slot, ask->part, 0, synopsis, begin);
 }
 
 static int on_names(struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_names *names,
@@ -330,8 +356,9 @@ static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 	emit(x);
 }
 
+/* The result of one of the intervals that the message is about; before: by so many intervals. */
 static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_result *m, size_t size,
-                     struct ow_error *err)
+                     int64_t before, struct ow_error *err)
 {
 	struct ow_reception *reception = reception_of(slot);
 	struct ow_interval_result r;
@@ -349,19 +376,41 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 	if (r.received > reception->seen || r.total_received > reception->seen_total)
 		return ow_error_set(err, EPROTO, "message RESULT: more packets received than this point saw");
 	r.cost.bytes += size + 4;
-	if (!final && r.status != OW_RESULT_UNKNOWN)
+	if (before)
+		r.cost = (struct ow_result_cost){.ready_ns = r.cost.ready_ns + before * x->options.length_ns};
+	bool first = !reception->told;
+	if (first && r.status != OW_RESULT_UNKNOWN)
 		learn(receiver_of(x), m->differences);
 	if (x->sinks.floor && m->floor.samples)
 		x->sinks.floor(x->sinks.arg, &m->floor, &r);
-	if (!final && x->sinks.cut && x->options.shift_max_ns)
+	if (first && x->sinks.cut && x->options.shift_max_ns)
 		x->sinks.cut(x->sinks.arg, ow_exchange_cut(x, m->cut_shift_ns));
-	*(final ? &reception->final : &reception->provisional) = r;
-	*(final ? &reception->told_final : &reception->told) = true;
+	if (final)
+		reception->final = r;
+	reception->told_final = final;
+	if (first) {
+		reception->provisional = r;
+		reception->provisional.final = false;
+	}
+	reception->told = true;
 	slot->since_ns = x->now_ns;
 	drop_page(slot);
 	emit(x);
 	push_waiting(x);
 	return 0;
+}
+
+static int on_results(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
+{
+	const struct ow_message_result *m = &message->told;
+	int r = 0;
+	if (m->idle > message->interval)
+		return ow_error_set(err, EPROTO, "message RESULT: intervals before the first one");
+	for (int64_t before = m->idle; before >= 0 && r == 0; before--) {
+		struct ow_slot *slot = ow_slot_find(x, message->interval - before);
+		r = slot ? on_result(x, slot, m, size, before, err) : 0;
+	}
+	return r;
 }
 
 /* -- frames ------------------------------------------------------------------------------------------------------- */
@@ -412,7 +461,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 		r = ow_receiver_scope_announced(receiver_of(x)->scope, message->interval, &message->scope, err);
 		return r < 0 ? r : take_scopes(x, err);
 	case OW_MESSAGE_RESULT:
-		return slot ? on_result(x, slot, &message->told, size, err) : 0;
+		return on_results(x, message, size, err);
 	case OW_MESSAGE_NONE:
 		if (here) {
 			char cause[OW_RESULT_CAUSE];
@@ -448,6 +497,16 @@ static void done(struct ow_exchange *x)
 	ow_delays_free(receiver_of(x)->no_delays);
 }
 
+/* This point has something of an interval that the sender, which had nothing lately, may announce later. */
+static void ask_for_flows(struct ow_exchange *x, int64_t interval)
+{
+	const struct ow_receiver_scope *scope = receiver_of(x)->scope;
+	struct ow_message m = {.type = OW_MESSAGE_ASK, .lane = x->options.lane, .interval = interval};
+	m.ask.part = OW_MESSAGE_FLOWS;
+	if (scope && x->connected && ow_receiver_scope_is_quiet(scope, interval))
+		(void)ow_exchange_say(x, &m);
+}
+
 static void page(struct ow_exchange *x, struct ow_slot *slot)
 {
 	struct ow_reception *reception = reception_of(slot);
@@ -455,7 +514,11 @@ static void page(struct ow_exchange *x, struct ow_slot *slot)
 	reception->seen = p->count;
 	reception->seen_total = p->total_packets > p->count ? p->total_packets : p->count;
 	reception->ready = !receiver_of(x)->scope;
+	bool idle = !p->total_packets && !p->ring_drops && !p->unreadable && !p->blind[0];
+	int64_t interval = slot->interval;
 	(void)take_scopes(x, NULL);
+	if (!idle)
+		ask_for_flows(x, interval);
 }
 
 static void slot_done(struct ow_exchange *x, struct ow_slot *slot)

@@ -42,6 +42,7 @@ struct ow_receiver_scope {
 	size_t announceds, room;
 	size_t keys;       /* of all that are announced */
 	int64_t last;      /* interval that was taken */
+	bool quiet;        /* intervals after the last one that was announced may come late */
 	struct held *held; /* the newest first */
 	size_t helds, held_max;
 };
@@ -110,13 +111,22 @@ static struct announced shift_announced(struct ow_receiver_scope *s)
 	return oldest;
 }
 
-int ow_receiver_scope_announced(struct ow_receiver_scope *s, int64_t interval, const struct ow_message_scope *message,
-                                struct ow_error *err)
+static int64_t newest_of(const struct ow_receiver_scope *s)
+{
+	return s->announceds ? s->announced[s->announceds - 1].interval : s->last;
+}
+
+bool ow_receiver_scope_is_quiet(const struct ow_receiver_scope *s, int64_t interval)
+{
+	return s->quiet && interval > newest_of(s);
+}
+
+static int announced_one(struct ow_receiver_scope *s, int64_t interval, const struct ow_message_scope *message,
+                         struct ow_error *err)
 {
 	struct ow_scope_update update = {0};
-	int64_t newest = s->announceds ? s->announced[s->announceds - 1].interval : s->last;
 	/* Announced again after a connection was lost. */
-	if (interval <= newest)
+	if (interval <= newest_of(s))
 		return 0;
 	int r = ow_scope_update_of_message(message, &update, err);
 	if (r == 0 && OW_GROW(s->announced, s->room, s->announceds + 1) < 0)
@@ -135,6 +145,19 @@ int ow_receiver_scope_announced(struct ow_receiver_scope *s, int64_t interval, c
 	s->keys += keys_of(&update);
 	s->announced[s->announceds++] = (struct announced){interval, update};
 	return 0;
+}
+
+int ow_receiver_scope_announced(struct ow_receiver_scope *s, int64_t interval, const struct ow_message_scope *message,
+                                struct ow_error *err)
+{
+	int r = 0;
+	if (message->idle > interval)
+		return ow_error_set(err, EPROTO, "message SCOPE: intervals before the first one");
+	for (int64_t i = interval - message->idle; i <= interval && r == 0; i++)
+		r = announced_one(s, i, message, err);
+	if (interval == newest_of(s))
+		s->quiet = message->quiet;
+	return r;
 }
 
 bool ow_receiver_scope_next(const struct ow_receiver_scope *s, int64_t *ret_interval)

@@ -34,9 +34,14 @@ struct ow_sender {
 	struct ow_comparison *settling;       /* whose result is being reported */
 	int64_t cut_shift_ns;                 /* by which the receiver should shift its intervals */
 	struct ow_scope_announcer *announcer; /* NULL: all packets are compared */
-	bool final;                           /* everything has been reported */
-	struct ow_told *tell;                 /* oldest first */
+	struct ow_sender_quiet quiet;
+	bool final;           /* everything has been reported */
+	struct ow_told *tell; /* oldest first */
 	size_t tells;
+	/* The provisional result of an interval in which nobody saw anything, that is not told yet, */
+	struct ow_interval_result nothing;
+	bool has_nothing;
+	uint32_t untold; /* and so many directly before it like it */
 };
 
 static struct ow_sender *sender_of(struct ow_exchange *x)
@@ -99,10 +104,18 @@ static size_t tells_max(const struct ow_sender *s)
 	return 2 * (ahead + s->x.options.horizon + 2);
 }
 
+/* Nobody saw anything in this interval: nothing of that can change, so the result is told once. */
+static bool is_nothing(const struct ow_interval_result *r)
+{
+	return r->status == OW_RESULT_MEASURED && !r->sent && !r->received && !r->total_sent && !r->total_received &&
+	       !r->unshared_sent && !r->unshared_received && !r->ring_drops_from && !r->ring_drops_to && !r->unreadable;
+}
+
 /* Encodes what is new in a result. Its cost is that before this message, which the other point adds. */
 static int encode_result(struct ow_sender *s, const struct ow_interval_result *result, const struct ow_outcome *outcome,
                          const struct ow_told *provisional, uint8_t **ret_frame, size_t *ret_size)
 {
+	bool nothing = is_nothing(result);
 	struct ow_message before;
 	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = s->x.options.lane, .interval = result->interval};
 	ow_result_to_message(result, &m.told.result);
@@ -111,6 +124,8 @@ static int encode_result(struct ow_sender *s, const struct ow_interval_result *r
 		m.told.floor = outcome->floor;
 	}
 	m.told.cut_shift_ns = s->cut_shift_ns;
+	m.told.idle = nothing ? s->untold : 0;
+	m.told.result.final |= nothing;
 	int r = provisional ? ow_message_decode(provisional->frame, provisional->size, &before, NULL) : 0;
 	if (r < 0)
 		return r;
@@ -124,15 +139,52 @@ static void tell(struct ow_sender *s, struct ow_interval_result *result, const s
 	const struct ow_told *provisional = result->final ? told_of(s, result->interval) : NULL;
 	uint8_t *frame;
 	size_t size;
-	if (provisional)
-		result->cost.bytes += provisional->size + 4;
 	if (encode_result(s, result, outcome, provisional, &frame, &size) < 0)
 		return;
 	result->cost.bytes += size + 4;
+	ow_interval_results_add_bytes(s->missing.results, result->interval, size + 4);
 	s->x.sinks.send(s->x.sinks.arg, frame, size);
 	if (s->tells == tells_max(s))
 		forget_one(s);
 	s->tell[s->tells++] = (struct ow_told){result->interval, result->status == OW_RESULT_UNKNOWN, frame, size};
+}
+
+/* Whether one message can tell both: the first had none of its own, and they differ in nothing but the duration of the
+ * work and the errors of the clocks. */
+static bool is_like(const struct ow_interval_result *nothing, const struct ow_interval_result *next)
+{
+	struct ow_message_result m = {.result = *next};
+	m.result.cost = nothing->cost;
+	m.result.clock_from = nothing->clock_from;
+	m.result.clock_to = nothing->clock_to;
+	m.result.exact = false; /* a flag that is set is always there */
+	ow_message_choose(&m, nothing);
+	return !nothing->cost.bytes && next->interval == nothing->interval + 1 && next->exact == nothing->exact &&
+	       !m.present;
+}
+
+/* Tells what happened in the last intervals, in which it was nothing. */
+static void tell_nothing(struct ow_sender *s)
+{
+	if (!s->has_nothing)
+		return;
+	tell(s, &s->nothing, NULL);
+	s->x.sinks.result(s->x.sinks.arg, &s->nothing);
+	s->has_nothing = false;
+	s->untold = 0;
+}
+
+/* The result waits for the next one, which may be the same. */
+static void keep_nothing(struct ow_sender *s, const struct ow_interval_result *result)
+{
+	if (s->has_nothing && (s->untold + 2 >= OW_MESSAGE_IDLE_MAX || !is_like(&s->nothing, result)))
+		tell_nothing(s);
+	if (s->has_nothing) {
+		s->x.sinks.result(s->x.sinks.arg, &s->nothing);
+		s->untold++;
+	}
+	s->nothing = *result;
+	s->has_nothing = true;
 }
 
 static void on_result(void *arg, const struct ow_interval_result *settled)
@@ -140,6 +192,18 @@ static void on_result(void *arg, const struct ow_interval_result *settled)
 	struct ow_sender *s = arg;
 	struct ow_interval_result result = *settled;
 	const struct ow_outcome *outcome = NULL;
+	/* All of its cost is that of the interval with the message. */
+	if (is_nothing(&result) && !result.cost.bytes)
+		result.cost = (struct ow_result_cost){.ready_ns = result.cost.ready_ns};
+	if (is_nothing(&result) && !result.final) {
+		keep_nothing(s, &result);
+		return;
+	}
+	if (is_nothing(&result)) { /* told before */
+		s->x.sinks.result(s->x.sinks.arg, &result);
+		return;
+	}
+	tell_nothing(s);
 	if (s->settling && s->settling->slot.interval == result.interval)
 		outcome = &s->settling->outcome;
 	ow_result_round(&result);
@@ -295,11 +359,14 @@ static void settle_ready(struct ow_exchange *x)
 {
 	struct ow_sender *s = sender_of(x);
 	for (struct ow_slot *slot; x->slots && (slot = x->slot[0]); ow_slot_remove(x, slot)) {
-		if (comparison_of(slot)->stage < OW_STAGE_READY || (!slot->page && !x->finished))
+		if (comparison_of(slot)->stage < OW_STAGE_READY || (!slot->page && !x->finished)) {
+			tell_nothing(s);
 			return;
+		}
 		if (slot->page)
 			settle(s, comparison_of(slot));
 	}
+	tell_nothing(s);
 	if (x->finished && !s->final) {
 		s->final = true;
 		(void)ow_interval_results_finish(s->missing.results);
@@ -498,7 +565,7 @@ static bool wants(const struct ow_comparison *c, enum ow_message_part part)
 
 /* A synopsis that is needed. */
 static int take_synopsis(struct ow_exchange *x, struct ow_comparison *c, const struct ow_message_synopsis *m,
-                         size_t size, struct ow_error *err)
+                         size_t bytes, struct ow_error *err)
 {
 	bool answer = m->part >= OW_MESSAGE_SECOND;
 	/* Answers must be about the same packets as the counts before. */
@@ -506,7 +573,7 @@ static int take_synopsis(struct ow_exchange *x, struct ow_comparison *c, const s
 		return ow_error_set(err, EPROTO, "message SYNOPSIS: other packets than before");
 	struct ow_result_cost before = c->cost;
 	/* The bytes of this message belong to the result that it makes possible. */
-	c->cost.bytes += size + 4;
+	c->cost.bytes += bytes;
 	c->cost.transmit_ns += answer ? ow_clock_steady_ns() - c->requested_ns : 0;
 	int r = answer ? x->method->take_synopsis(c, m, err) : take_push(c, m, err);
 	if (r == -EPROTO) {
@@ -520,20 +587,34 @@ static int take_synopsis(struct ow_exchange *x, struct ow_comparison *c, const s
 	return 0;
 }
 
+/* One of the intervals that the message is about. */
+static int on_interval(struct ow_exchange *x, int64_t interval, const struct ow_message_synopsis *m, size_t bytes,
+                       struct ow_error *err)
+{
+	struct ow_comparison *c = comparison_for(x, interval);
+	if (!c || !wants(c, m->part))
+		return 0;
+	if (has_room(x, memory_of(m)))
+		return take_synopsis(x, c, m, bytes, err);
+	ow_exchange_say_none(x, interval, "no memory for so many synopses");
+	if (c->slot.page)
+		ow_comparison_unknown(c, ow_cause_too_many_synopses);
+	else
+		ow_slot_remove(x, &c->slot);
+	return 0;
+}
+
 static int on_synopsis(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
 {
 	const struct ow_message_synopsis *m = &message->synopsis;
-	struct ow_comparison *c = comparison_for(x, message->interval);
-	bool wanted = c && wants(c, m->part);
 	x->ahead_ns = (int64_t)((uint64_t)sent_at(x, message->interval, m) - (uint64_t)x->now_ns);
-	if (wanted && !has_room(x, memory_of(m))) {
-		ow_exchange_say_none(x, message->interval, "no memory for so many synopses");
-		if (c->slot.page)
-			ow_comparison_unknown(c, ow_cause_too_many_synopses);
-		else
-			ow_slot_remove(x, &c->slot);
-	} else if (wanted) {
-		int r = take_synopsis(x, c, m, size, err);
+	if (m->idle > message->interval)
+		return ow_error_set(err, EPROTO, "message SYNOPSIS: intervals before the first one");
+	for (int64_t i = message->interval - m->idle; i <= message->interval; i++) {
+		struct ow_message_synopsis one = *m;
+		one.lag_ns = (int64_t)((uint64_t)m->lag_ns +
+		                       (uint64_t)(message->interval - i) * (uint64_t)x->options.length_ns);
+		int r = on_interval(x, i, &one, i == message->interval ? size + 4 : 0, err);
 		if (r < 0)
 			return r;
 	}
@@ -569,6 +650,18 @@ static int on_times(struct ow_exchange *x, const struct ow_message *message, siz
 	return 0;
 }
 
+/* The receiver has packets of an interval that was not announced yet. */
+static int on_ask(struct ow_exchange *x, const struct ow_message *message, struct ow_error *err)
+{
+	struct ow_sender *s = sender_of(x);
+	if (!s->announcer || message->ask.part != OW_MESSAGE_FLOWS)
+		return ow_error_set(err, EPROTO, "message ASK: not for the sending point of a lane");
+	if (message->interval > s->quiet.asked)
+		s->quiet.asked = message->interval;
+	ow_sender_announce_held(x, s->announcer, &s->quiet);
+	return 0;
+}
+
 static int frame(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
 {
 	struct ow_comparison *c;
@@ -577,6 +670,8 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 		return on_synopsis(x, message, size, err);
 	case OW_MESSAGE_TIMES:
 		return on_times(x, message, size, err);
+	case OW_MESSAGE_ASK:
+		return on_ask(x, message, err);
 	case OW_MESSAGE_NONE:
 		/* The other point may close its interval first. */
 		c = comparison_for(x, message->interval);
@@ -599,6 +694,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 static int create(struct ow_exchange *x)
 {
 	struct ow_sender *s = sender_of(x);
+	s->quiet.asked = -1;
 	x->slot_size = x->method->size;
 	int r = ow_interval_results_create(x->options.horizon, on_result, s, &s->missing.results);
 	if (r == 0 && x->options.shared)
@@ -635,7 +731,8 @@ static void page(struct ow_exchange *x, struct ow_slot *slot)
 {
 	begin(x, slot);
 	if (sender_of(x)->announcer)
-		comparison_of(slot)->cost.bytes += ow_sender_announce(x, sender_of(x)->announcer, slot);
+		comparison_of(slot)->cost.bytes +=
+			ow_sender_announce(x, sender_of(x)->announcer, &sender_of(x)->quiet, slot);
 	advance(x);
 }
 
@@ -652,11 +749,12 @@ static void ask_for_missing(struct ow_exchange *x)
 
 static void connected(struct ow_exchange *x)
 {
-	const struct ow_sender *s = sender_of(x);
+	struct ow_sender *s = sender_of(x);
 	for (size_t i = 0; i < s->tells; i++)
 		x->sinks.send(x->sinks.arg, s->tell[i].frame, s->tell[i].size);
 	if (s->announcer)
 		ow_sender_announce_again(x, s->announcer);
+	s->quiet.held = 0;
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_comparison *c = comparison_of(x->slot[i]);
 		if (c->stage == OW_STAGE_OPEN || c->stage == OW_STAGE_TURN || c->stage >= OW_STAGE_READY || !c->request)
@@ -670,6 +768,8 @@ static void connected(struct ow_exchange *x)
 
 static void finish(struct ow_exchange *x)
 {
+	if (sender_of(x)->announcer)
+		ow_sender_announce_held(x, sender_of(x)->announcer, &sender_of(x)->quiet);
 	if (ow_cause_of(x->ended) == OW_CAUSE_IDENTITY_CHANGED)
 		ow_interval_results_distrust(sender_of(x)->missing.results);
 	ask_for_missing(x);

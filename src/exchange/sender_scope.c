@@ -27,14 +27,17 @@ void ow_exchange_scope_options(const struct ow_exchange *x, struct ow_scope_opti
 		.hold = ow_exchange_hold(x), .overlap = x->options.horizon, .secret = ow_random_secret(x)};
 }
 
-/* Returns the bytes of the frame. */
-static size_t say_scope(struct ow_exchange *x, int64_t interval, const struct ow_scope_update *update)
+/* idle: intervals directly before with the same update. Returns the bytes of the frame. */
+static size_t say_scope(struct ow_exchange *x, int64_t interval, const struct ow_scope_update *update, uint32_t idle,
+                        bool quiet)
 {
 	struct ow_message m = {.type = OW_MESSAGE_SCOPE, .lane = x->options.lane, .interval = interval};
 	uint8_t *bytes = NULL, *frame = NULL;
 	size_t size = 0;
-	if (ow_message_of_scope_update(update, &m.scope, &bytes) == 0 &&
-	    ow_message_encode(&m, &frame, &size, NULL) == 0) {
+	int r = ow_message_of_scope_update(update, &m.scope, &bytes);
+	m.scope.idle = idle;
+	m.scope.quiet = quiet;
+	if (r == 0 && ow_message_encode(&m, &frame, &size, NULL) == 0) {
 		x->sinks.send(x->sinks.arg, frame, size);
 		size += 4;
 	}
@@ -43,18 +46,90 @@ static size_t say_scope(struct ow_exchange *x, int64_t interval, const struct ow
 	return size;
 }
 
-size_t ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, const struct ow_slot *slot)
+/* Results of intervals without anything may be late by this, */
+#define QUIET_NS INT64_C(4000000000)
+
+/* and so many of them are announced together; less than 2: each at once. Fewer than may wait for the other point. */
+static uint32_t quiet_max(const struct ow_exchange *x)
 {
+	int64_t most = QUIET_NS / x->options.length_ns;
+	most = most < (int64_t)x->options.pages_max - 1 ? most : (int64_t)x->options.pages_max - 1;
+	return most < OW_MESSAGE_IDLE_MAX / 2 ? (uint32_t)most : OW_MESSAGE_IDLE_MAX / 2;
+}
+
+static bool is_idle(const struct ow_interval_packets *page)
+{
+	return !page->total_packets && !page->count && !page->ring_drops && !page->unreadable && !page->blind[0];
+}
+
+/* Whether the last two updates of the announcer are empty and the same. */
+static bool says_nothing_new(const struct ow_scope_announcer *announcer)
+{
+	int64_t interval;
+	size_t count = ow_scope_flights(announcer);
+	const struct ow_scope_update *now = count ? ow_scope_in_flight(announcer, count - 1, &interval) : NULL;
+	const struct ow_scope_update *before = count > 1 ? ow_scope_in_flight(announcer, count - 2, &interval) : now;
+	return now && !now->reset && !now->hot.count && !now->fine.count && !now->keys.count &&
+	       now->generation == before->generation && now->digest == before->digest;
+}
+
+/* Announces what is held; newer: updates that came after it. */
+static void say_held(struct ow_exchange *x, const struct ow_scope_announcer *announcer, struct ow_sender_quiet *quiet,
+                     size_t newer)
+{
+	int64_t interval;
+	size_t count = ow_scope_flights(announcer);
+	const struct ow_scope_update *last =
+		count > newer ? ow_scope_in_flight(announcer, count - 1 - newer, &interval) : NULL;
+	if (quiet->held && last)
+		(void)say_scope(x, interval, last, quiet->held - 1, true);
+	quiet->held = 0;
+}
+
+void ow_sender_announce_held(struct ow_exchange *x, const struct ow_scope_announcer *announcer,
+                             struct ow_sender_quiet *quiet)
+{
+	say_held(x, announcer, quiet, 0);
+}
+
+/* The flows of the last interval are known to the announcer: says so, or waits for the next one. */
+static size_t say_or_hold(struct ow_exchange *x, const struct ow_scope_announcer *announcer,
+                          struct ow_sender_quiet *quiet, const struct ow_slot *slot,
+                          const struct ow_scope_update *update)
+{
+	/* Results of what was sent before wait for intervals as many as the horizon. */
+	bool calm = quiet->idle > x->options.horizon && quiet_max(x) > 1;
+	bool same = says_nothing_new(announcer);
+	/* All lanes at the same time, so that they share packets. */
+	bool due = calm && slot->page->start_ns / x->options.length_ns % quiet_max(x) == quiet_max(x) - 1;
+	if (calm && same && !due && x->connected && slot->interval > quiet->asked) {
+		quiet->held++;
+		return 0;
+	}
+	if (!same)
+		say_held(x, announcer, quiet, 1);
+	uint32_t held = quiet->held;
+	quiet->held = 0;
+	return say_scope(x, slot->interval, update, held, calm);
+}
+
+size_t ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, struct ow_sender_quiet *quiet,
+                          const struct ow_slot *slot)
+{
+	quiet->idle = is_idle(slot->page) ? quiet->idle + 1 : 0;
+	if (!quiet->idle)
+		ow_sender_announce_held(x, announcer, quiet);
 	const struct ow_scope_update *update = NULL;
 	const struct ow_lane_flows *flows = &slot->page->flows;
 	size_t count = slot->page->blind[0] ? 0 : flows->count;
 	int r = ow_scope_announce(announcer, slot->interval, flows->flow, count, &update);
 	if (r == -ENOMEM || r == -ENOSPC) {
 		ow_scope_announcer_reset(announcer);
+		quiet->held = 0;
 		r = ow_scope_announce(announcer, slot->interval, flows->flow, count, &update);
 	}
 	/* If this fails the receiver waits, and says that it got no answer. */
-	return r == 0 ? say_scope(x, slot->interval, update) : 0;
+	return r == 0 ? say_or_hold(x, announcer, quiet, slot, update) : 0;
 }
 
 void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_announcer *announcer)
@@ -62,7 +137,7 @@ void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_annou
 	int64_t interval;
 	const struct ow_scope_update *update;
 	for (size_t n = 0; (update = ow_scope_in_flight(announcer, n, &interval)); n++)
-		(void)say_scope(x, interval, update);
+		(void)say_scope(x, interval, update, 0, false);
 }
 
 int ow_sender_take_answer(struct ow_comparison *c, const struct ow_message_scope_answer *message, struct ow_error *err)

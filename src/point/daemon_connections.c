@@ -29,8 +29,9 @@
 #define RETRY_LAST_NS INT64_C(10000000000)
 /* If a connection lasted this long, the next attempt comes soon. */
 #define GOOD_NS INT64_C(1000000000)
-/* If nothing was received for this long, send a PING; and after this long, the connection is dead. */
-#define PING_NS INT64_C(3000000000)
+/* If nothing was received for this long, longer than lanes without traffic are silent, send a PING; and after this long,
+ * the connection is dead. */
+#define PING_NS INT64_C(5000000000)
 #define DEAD_NS INT64_C(12000000000)
 
 /* Plans the next attempt: soon after a good connection, otherwise later and later. */

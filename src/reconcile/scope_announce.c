@@ -392,6 +392,11 @@ int ow_scope_confirm(struct ow_scope_announcer *a, int64_t interval, const struc
 	return ow_scope_make_fine(a, answer->fine.key, answer->fine.count);
 }
 
+size_t ow_scope_flights(const struct ow_scope_announcer *a)
+{
+	return a->flights;
+}
+
 const struct ow_scope_update *ow_scope_in_flight(const struct ow_scope_announcer *a, size_t nth, int64_t *ret_interval)
 {
 	if (nth >= a->flights)

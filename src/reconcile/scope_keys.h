@@ -124,6 +124,8 @@ void ow_scope_announcer_reset(struct ow_scope_announcer *announcer);
 /* B answered NONE to this interval because digests differ. A reset, unless one came after its update: that one is on its
  * way, and another one would forget it. */
 void ow_scope_announcer_lost(struct ow_scope_announcer *announcer, int64_t interval);
+/* Updates that have no answer yet. */
+size_t ow_scope_flights(const struct ow_scope_announcer *announcer);
 /* The nth update, from 0 on, that has no answer yet; NULL if there are not so many. Valid until the next call. */
 const struct ow_scope_update *ow_scope_in_flight(const struct ow_scope_announcer *announcer, size_t nth,
                                                  int64_t *ret_interval);

@@ -487,6 +487,16 @@ int ow_interval_results_finish(struct ow_interval_results *results)
 	return 0;
 }
 
+void ow_interval_results_add_bytes(struct ow_interval_results *results, int64_t interval, uint64_t bytes)
+{
+	for (uint64_t number = results->first; number < results->next; number++) {
+		struct ow_interval_results_open *open = ow_interval_results_open_of(results, number);
+		struct ow_interval_result *r = open->estimate ? open->estimate : &open->result;
+		if (r->interval == interval)
+			r->cost.bytes += bytes;
+	}
+}
+
 size_t ow_interval_results_delays(const struct ow_interval_results *results,
                                   int64_t ret_delay_ns[OW_INTERVAL_RESULTS_DELAYS])
 {

@@ -108,6 +108,8 @@ int ow_interval_results_share(struct ow_interval_results *results, int64_t lengt
  * may have gone to another one, so it is unshared, and there is no loss ratio (result/group_results.h has the loss).
  */
 void ow_interval_results_one_of_several(struct ow_interval_results *results);
+/* Adds to the cost of an interval that is not final yet. */
+void ow_interval_results_add_bytes(struct ow_interval_results *results, int64_t interval, uint64_t bytes);
 /* Delays of the last interval, by both clocks: a sample of packets that arrived in time or late. Returns their number. */
 #define OW_INTERVAL_RESULTS_DELAYS 512
 size_t ow_interval_results_delays(const struct ow_interval_results *results,

@@ -136,7 +136,9 @@ void ow_interval_results_explain_unshared(struct ow_interval_results *results, s
 		results->unshared = 0;
 	}
 	bool long_ago = results->shared_ns == INT64_MIN || r->start_ns - results->shared_ns >= UNSHARED_NS;
-	if (r->sent || !long_ago || results->unshared < UNSHARED_MIN)
+	/* What nobody sees does not go another way. */
+	bool nothing = !r->total_sent && !r->total_received;
+	if (r->sent || nothing || !long_ago || results->unshared < UNSHARED_MIN)
 		return;
 	/* Everything may go to the others now. */
 	if (results->one_of_several && !r->unshared_received)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two points at the two ends of a virtual cable, in network namespaces of their own that leave nothing behind."""
+import json
 import os
 import shutil
 import subprocess
@@ -29,6 +30,19 @@ for i in range(count):
     if ahead > 0.002:
         time.sleep(ahead)
 """
+
+
+SESSION_BYTES = """table inet session {
+ counter passed {}
+ chain out { type filter hook output priority 0; tcp dport 8620 counter name passed; }
+ chain in { type filter hook input priority 0; tcp sport 8620 counter name passed; }
+}
+"""
+
+
+def session_bytes():
+    listed = subprocess.run(["nft", "-j", "list", "counters"], check=True, stdout=subprocess.PIPE).stdout
+    return sum(entry["counter"]["bytes"] for entry in json.loads(listed)["nftables"] if entry.get("counter", {}).get("table") == "session")
 
 
 class Far:
@@ -70,6 +84,34 @@ class Live(points.Case):
         paris.wait_for("listening on")
         london = self.start(self.path("london.yaml"))
         return london, paris
+
+    def test_idle(self):
+        """A segment without traffic costs less than 300 bytes a second: IP packets of the session, both ways, with their headers, as nft counts them."""
+        if not shutil.which("nft"):
+            self.skipTest("nftables is not installed")
+        subprocess.run(["nft", "-f", "-"], input=SESSION_BYTES, text=True, check=True)
+        self.addCleanup(run, "nft", "delete", "table", "inet", "session")
+        london, paris = self.pair("interval: 1s\n    wait: 2s\n    classes: [{name: data, filter: udp port 7000}]")
+        london.wait_for("agreed on", 2)
+        paris.wait_for("agreed on", 2)
+        time.sleep(8)  # it is known that nothing comes
+        before, start = session_bytes(), time.monotonic()
+        time.sleep(16)
+        rate = (session_bytes() - before) / (time.monotonic() - start)
+        london.stop()
+        here, _ = london.end()
+        paris.stop()
+        there, _ = paris.end()
+        print(f"an idle segment: {rate:.0f} bytes/s", file=sys.stderr)
+        self.assertLess(rate, 300)
+        for results in (here, there):
+            for way in ("london", "paris"):
+                lane = sorted((r for r in results if r["final"] and r["from"] == way), key=lambda r: r["interval"])
+                numbers = [r["interval"] for r in lane]
+                self.assertEqual(numbers, list(range(numbers[0], numbers[0] + len(numbers))), way)
+                self.assertGreater(len(lane), 20)
+                for r in lane[:-1]:
+                    self.assertEqual((r["status"], r["sent"], r["received"]), ("measured", 0, 0), r)
 
     def test_datagrams(self):
         """All datagrams of a class are sent, received and matched, in both directions; results come soon."""
