@@ -323,6 +323,26 @@ static size_t take(struct ow_file_merge *m, struct opened *file, struct ow_frame
 	return 1;
 }
 
+/* The usual case: frames of the only file that covers this time, as long as no other is due. */
+static size_t take_many(struct ow_file_merge *m, struct ow_frame *frames, size_t max)
+{
+	struct opened *file = m->opened[0];
+	int64_t until_ns = m->begun < m->members ? m->member[m->begun].first_ns : INT64_MAX;
+	size_t n = 0;
+	for (; n < max && file->next < file->count; n++) {
+		const struct ow_frame *frame = &file->frame[file->next];
+		if (frame->time_ns >= until_ns || frame->time_ns == m->same_ns || frame->time_ns == 0)
+			break;
+		file->time_ns = frame->time_ns;
+		frames[n] = *frame;
+		frames[n].number = ++m->number;
+		file->next++;
+	}
+	if (file->next < file->count && file->frame[file->next].time_ns)
+		file->time_ns = file->frame[file->next].time_ns;
+	return n;
+}
+
 int ow_file_merge_read(struct ow_file_merge *m, struct ow_frame *frames, size_t max, struct ow_error *err)
 {
 	int r = refill_all(m, err);
@@ -340,7 +360,8 @@ int ow_file_merge_read(struct ow_file_merge *m, struct ow_frame *frames, size_t 
 		if (!file)
 			break;
 		m->info.mapped = m->open == 1 && ow_file_reader_info(file->reader)->mapped;
-		n += take(m, file, &frames[n]);
+		size_t many = m->open == 1 ? take_many(m, frames + n, max - n) : 0;
+		n += many ? many : take(m, file, &frames[n]);
 		if (file->next < file->count)
 			continue;
 		if (n)
