@@ -153,6 +153,12 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		r = warn_dropped(m, side);
 	if (r == 0)
 		r = warn_excess(m, side);
+	const struct ow_result *to = m->report.direction;
+	if (r == 0 && side == OW_SIDE_A && ow_packet_filter_sees_changes(&tap->filter) &&
+	    to[OW_A_TO_B].lost + to[OW_A_TO_B].extra + to[OW_B_TO_A].lost + to[OW_B_TO_A].extra)
+		r = warn(m, "the filter looks at what routers change (TTL, DSCP, checksum): it may accept a packet at "
+		            "one point "
+		            "only, which then counts as lost or extra");
 	if (r == 0 && f->early_fragments)
 		r = warn(m,
 		         "%s: of %llu %s fragments come before the first one, which has the ports: the filter does not "

@@ -36,6 +36,21 @@ bool ow_packet_filter_needs_payload(const struct ow_packet_filter *filter)
 	return filter->program.bf_insns && ow_filter_reach(&filter->program) > kept;
 }
 
+bool ow_packet_filter_sees_changes(const struct ow_packet_filter *filter)
+{
+	for (unsigned i = 0; i < filter->program.bf_len && !filter->frames; i++) {
+		const struct bpf_insn *insn = &filter->program.bf_insns[i];
+		if (BPF_CLASS(insn->code) != BPF_LD || BPF_MODE(insn->code) != BPF_ABS)
+			continue;
+		/* single bytes: DSCP 1, hop limit 7, TTL 8, checksum 10 and 11; addresses are loaded as words */
+		bool byte = BPF_SIZE(insn->code) == BPF_B, half = BPF_SIZE(insn->code) == BPF_H;
+		if ((byte && (insn->k == 1 || insn->k == 7 || insn->k == 8)) ||
+		    ((byte || half) && insn->k >= 10 && insn->k < 12))
+			return true;
+	}
+	return false;
+}
+
 static bool takes_frame(const struct ow_packet_filter *filter, const struct ow_frame *frame)
 {
 	uint32_t len = frame->len;

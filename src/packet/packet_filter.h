@@ -32,6 +32,12 @@ void ow_packet_filter_done(struct ow_packet_filter *filter);
 /* Whether it may examine bytes of TCP packets that ow_filter_cut_tcp() removes. filter: compiled, or all zeros. */
 bool ow_packet_filter_needs_payload(const struct ow_packet_filter *filter);
 
+/*
+ * Whether it examines what routers change: TTL or hop limit, DSCP and ECN, the checksum of IPv4. Then it may accept a packet at
+ * one point only. filter: compiled, or all zeros.
+ */
+bool ow_packet_filter_sees_changes(const struct ow_packet_filter *filter);
+
 /* For filters that examine IP packets. */
 bool ow_packet_filter_takes_packet(const struct ow_packet_filter *filter, const struct ow_packet *packet);
 
