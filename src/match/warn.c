@@ -159,6 +159,13 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		r = warn(m, "the filter looks at what routers change (TTL, DSCP, checksum): it may accept a packet at "
 		            "one point "
 		            "only, which then counts as lost or extra");
+	if (r == 0 && side == OW_SIDE_A && ow_packet_filter_sees_length(&tap->filter) &&
+	    (m->report.segments || m->report.fragments))
+		r = warn(m,
+		         "the filter looks at lengths, but a capture shows %s: it may accept a packet at one point "
+		         "only, which "
+		         "then counts as lost or extra",
+		         m->report.segments ? "superframes" : "fragments");
 	if (r == 0 && f->early_fragments)
 		r = warn(m,
 		         "%s: of %llu %s fragments come before the first one, which has the ports: the filter does not "

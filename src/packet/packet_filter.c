@@ -51,6 +51,17 @@ bool ow_packet_filter_sees_changes(const struct ow_packet_filter *filter)
 	return false;
 }
 
+bool ow_packet_filter_sees_length(const struct ow_packet_filter *filter)
+{
+	for (unsigned i = 0; i < filter->program.bf_len; i++) {
+		const struct bpf_insn *insn = &filter->program.bf_insns[i];
+		if (insn->code == (BPF_LD | BPF_W | BPF_LEN) ||
+		    (insn->code == (BPF_LD | BPF_H | BPF_ABS) && insn->k == 2))
+			return true;
+	}
+	return false;
+}
+
 static bool takes_frame(const struct ow_packet_filter *filter, const struct ow_frame *frame)
 {
 	uint32_t len = frame->len;

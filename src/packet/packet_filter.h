@@ -38,6 +38,9 @@ bool ow_packet_filter_needs_payload(const struct ow_packet_filter *filter);
  */
 bool ow_packet_filter_sees_changes(const struct ow_packet_filter *filter);
 
+/* Whether it examines the length of packets, which superframes and fragments do not share with the packets of the wire. */
+bool ow_packet_filter_sees_length(const struct ow_packet_filter *filter);
+
 /* For filters that examine IP packets. */
 bool ow_packet_filter_takes_packet(const struct ow_packet_filter *filter, const struct ow_packet *packet);
 
