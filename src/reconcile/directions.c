@@ -100,6 +100,7 @@ static void weigh_missed(struct ow_directions *d)
 int ow_directions_missed(struct ow_directions *d, enum ow_side side, uint32_t flow, int64_t time_ns)
 {
 	struct ow_flow_repeats *of = &d->repeats[side][flow];
+	time_ns = ow_directions_time(d, time_ns);
 	if (of->bins == BINS_MAX || !ow_flow_loss_begins(&d->bins[side], &of->loss, time_ns))
 		return 0;
 	if (d->misseds == MISSEDS_MAX || (d->misseds && time_ns - d->missed[0].time_ns > SPAN_NS / 2))
@@ -118,6 +119,7 @@ static void forget_losses(struct ow_directions *d)
 		d->sent[way] = d->lost[way] = 0;
 	}
 	d->misseds = 0;
+	d->has_origin = false;
 }
 
 void ow_directions_forget(struct ow_directions *directions)

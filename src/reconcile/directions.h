@@ -55,6 +55,8 @@ struct ow_directions {
 	uint32_t flows[OW_SIDES], room[OW_SIDES];
 	struct ow_loss_bins bins[OW_DIRECTIONS]; /* of flows with matches */
 	uint64_t sent[OW_DIRECTIONS], lost[OW_DIRECTIONS];
+	int64_t origin_ns; /* of the bins: the first packet, so that results do not depend on where the clocks are */
+	bool has_origin;
 	struct ow_missing_packet *missed; /* in bins that are not complete yet */
 	size_t misseds, missed_room;
 };
@@ -104,11 +106,20 @@ static inline void ow_flow_repeats_vote(struct ow_flow_repeats *repeats, int64_t
 	repeats->delay_sum_ns += (double)delay_ns * (double)packets;
 }
 
+/* The time of a packet since the first one. */
+static inline int64_t ow_directions_time(struct ow_directions *directions, int64_t time_ns)
+{
+	if (!directions->has_origin)
+		directions->origin_ns = time_ns;
+	directions->has_origin = true;
+	return (int64_t)((uint64_t)time_ns - (uint64_t)directions->origin_ns);
+}
+
 /* Counts a packet of a flow with matches when it was sent. */
 static inline void ow_directions_sent(struct ow_directions *directions, enum ow_direction way, int64_t time_ns,
                                       uint32_t packets, bool lost)
 {
-	struct ow_loss_bin *bin = ow_loss_bin_at(&directions->bins[way], time_ns);
+	struct ow_loss_bin *bin = ow_loss_bin_at(&directions->bins[way], ow_directions_time(directions, time_ns));
 	if (bin)
 		bin->sent += packets;
 	if (bin && lost)

@@ -42,6 +42,7 @@ REPAIRED = [
     40650, 40685, 40994,  # few identical packets, a detour, and duplicates
     60740,  # copies were known for seconds of the clock
     60752,  # packets that take longer than the waiting time
+    20010,  # whether a flow was lost depended on where the clocks were
     60983, 97234, (70102, "clock_step"),  # clocks that are set, with few packets of a direction, or like a drift
     40486,  # the same, with identical packets that are taken for earlier ones
     40895,  # the clock decided which packets are outliers, and they decided the clock
