@@ -25,13 +25,6 @@ int64_t ow_clock_steady_ns(void)
 	return now_ns(CLOCK_MONOTONIC);
 }
 
-void ow_clock_state_worse(struct ow_clock_state *sum, const struct ow_clock_state *other)
-{
-	sum->synchronised &= other->synchronised;
-	if (other->error_ns > sum->error_ns)
-		sum->error_ns = other->error_ns;
-}
-
 /* Containers share it with their host; virtual machines have their own kernel and clock. */
 uint64_t ow_clock_identity(void)
 {

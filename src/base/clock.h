@@ -14,7 +14,13 @@ struct ow_clock_state {
 
 void ow_clock_state(struct ow_clock_state *ret_state);
 /* The worse of both, for a time in which both were seen. */
-void ow_clock_state_worse(struct ow_clock_state *sum, const struct ow_clock_state *other);
+static inline void ow_clock_state_worse(struct ow_clock_state *sum, const struct ow_clock_state *other)
+{
+	sum->synchronised &= other->synchronised;
+	if (other->error_ns > sum->error_ns)
+		sum->error_ns = other->error_ns;
+}
+
 /* Tells the clock of this host from those of others: programs that read the same number have the same CLOCK_REALTIME,
  * until the host is booted again. 0 = not known. Reads a file of /proc: to be called before the sandbox closes. */
 uint64_t ow_clock_identity(void);
