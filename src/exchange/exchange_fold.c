@@ -266,8 +266,8 @@ static uint32_t choose_buckets(const struct ow_exchange_options *o, size_t packe
 	return buckets < o->buckets ? buckets : o->buckets;
 }
 
-/* Quantiles of a sample do not need times that are finer than the 2^16th part of the window. */
-#define SAMPLE_BITS 16
+/* Quantiles of a sample do not need times that are finer than the 2^14th part of the window. */
+#define SAMPLE_BITS 14
 
 /* Bytes that a sum of times needs, as its delays are within the window: of the packets of a bucket, some more than
  * usual. */

@@ -37,6 +37,8 @@ size_t ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *anno
 /* Announces what is held. */
 void ow_sender_announce_held(struct ow_exchange *x, const struct ow_scope_announcer *announcer,
                              struct ow_sender_quiet *quiet);
+/* Announces an interval again, with a list of its keys. Returns the bytes that this took. */
+size_t ow_sender_announce_list(struct ow_exchange *x, const struct ow_scope_announcer *announcer, int64_t interval);
 /* The connection is back: what was not answered is announced again. */
 void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_announcer *announcer);
 /* The receiver's answer, which comes with the pushed synopsis. -EPROTO, -ENOMEM. */
@@ -62,6 +64,13 @@ int ow_receiver_scope_announced(struct ow_receiver_scope *scope, int64_t interva
                                 const struct ow_message_scope *message, struct ow_error *err);
 /* Whether this interval may be announced late, because the sender has nothing. */
 bool ow_receiver_scope_is_quiet(const struct ow_receiver_scope *scope, int64_t interval);
+/*
+ * Finds out the keys of the next one, if it came as a sketch. page: NULL = this point has no packets of the interval.
+ * -EAGAIN: the sketch does not tell them, a list is needed; -EBUSY: it was asked for; -ENOMEM. ret_strange: new keys of
+ * this point that are not among them.
+ */
+int ow_receiver_scope_solve(struct ow_receiver_scope *scope, const struct ow_interval_packets *page,
+                            uint32_t *ret_strange);
 /* The next interval that was announced; false if there is none. */
 bool ow_receiver_scope_next(const struct ow_receiver_scope *scope, int64_t *ret_interval);
 /*

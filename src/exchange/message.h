@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "estimate/clock_tracker.h"
+#include "reconcile/key_sketch.h"
 #include "result/interval_result.h"
 #include <oneway/error.h>
 #include <oneway/result.h>
@@ -136,6 +137,7 @@ enum ow_message_part {
 	OW_MESSAGE_MINHASH,
 	OW_MESSAGE_TABLE, /* an RDA */
 	OW_MESSAGE_FLOWS, /* ASK only, from the receiving point: SCOPE of the interval and of those before it */
+	OW_MESSAGE_KEYS,  /* ASK only, from the receiving point: SCOPE of the interval with a list of keys */
 	OW_MESSAGE_PARTS
 };
 
@@ -148,6 +150,8 @@ struct ow_message_scope {
 	uint64_t digest;
 	const uint8_t *hot, *fine, *keys;
 	uint32_t hot_size, fine_size, keys_size;
+	struct ow_key_sketch sketch; /* instead of the keys, if its capacity is not 0, */
+	uint32_t check;              /* and their check */
 };
 
 /* What SYNOPSIS has after the synopsis, where a lane has scope: the answer to SCOPE of the same interval. */
@@ -157,6 +161,7 @@ struct ow_message_scope_answer {
 	const uint8_t *seen, *late, *fine, *rerouted, *change;
 	uint32_t seen_size, late_size, fine_size, rerouted_size;
 	uint32_t changes; /* one byte for each rerouted pair */
+	uint32_t strange; /* new keys of this point that were not announced */
 };
 
 struct ow_message_synopsis {

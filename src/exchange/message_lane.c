@@ -54,7 +54,7 @@ void ow_code_ask(struct ow_coder *c, struct ow_message_ask *m)
 {
 	OW_CODER_ENUM(c, "part", m->part, OW_MESSAGE_AGAIN, OW_MESSAGE_PARTS);
 	bool second = m->part == OW_MESSAGE_SECOND, again = m->part == OW_MESSAGE_AGAIN;
-	bool none = again || m->part == OW_MESSAGE_FLOWS;
+	bool none = again || m->part >= OW_MESSAGE_FLOWS;
 	bool table = m->part == OW_MESSAGE_TABLE;
 	ow_coder_u8(c, "shift", &m->sample_shift, 0, again ? OW_MESSAGE_SHIFT_MAX : 0);
 	ow_coder_u8(c, "order", &m->order, second, second ? 255 : 0);

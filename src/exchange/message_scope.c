@@ -2,10 +2,20 @@
 /* SCOPE and the answer to it, field by field, and their lists; docs/protocol.md draws them. */
 #include "exchange/message_scope.h"
 
+#include "base/hash.h"
 #include "reconcile/key_list.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void code_sketch(struct ow_coder *c, struct ow_message_scope *m)
+{
+	ow_coder_varint32(c, "capacity", &m->sketch.capacity, 0, m->reset || m->keys_size ? 0 : OW_KEY_SKETCH_MAX);
+	for (uint32_t i = 0; i < m->sketch.capacity && !c->failed; i++)
+		ow_coder_uint(c, "sketch", OW_KEY_SKETCH_BYTES, &m->sketch.sum[i], 0, UINT64_MAX);
+	if (m->sketch.capacity)
+		ow_coder_u32(c, "check of keys", &m->check, 0, UINT32_MAX);
+}
 
 void ow_code_scope(struct ow_coder *c, struct ow_message_scope *m)
 {
@@ -19,7 +29,8 @@ void ow_code_scope(struct ow_coder *c, struct ow_message_scope *m)
 	ow_coder_varint32(c, "size of fine pairs", &m->fine_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
 	ow_coder_varint32(c, "size of keys", &m->keys_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
 	ow_coder_uint(c, "digest", 8, &m->digest, 0, UINT64_MAX);
-	if (m->idle && (m->reset || m->hot_size || m->fine_size || m->keys_size))
+	code_sketch(c, m);
+	if (m->idle && (m->reset || m->hot_size || m->fine_size || m->keys_size || m->sketch.capacity))
 		ow_coder_fail(c, "idle intervals", "have something");
 	ow_coder_bytes(c, "hot destinations", &m->hot, m->hot_size);
 	ow_coder_bytes(c, "fine pairs", &m->fine, m->fine_size);
@@ -34,6 +45,7 @@ void ow_code_scope_answer(struct ow_coder *c, struct ow_message_scope_answer *m)
 	ow_coder_varint32(c, "size of wanted pairs", &m->fine_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
 	ow_coder_varint32(c, "size of rerouted pairs", &m->rerouted_size, 0, OW_MESSAGE_SCOPE_LIST_MAX);
 	ow_coder_varint32(c, "TTL changes", &m->changes, 0, m->rerouted_size ? OW_SCOPE_LISTED_MAX : 0);
+	ow_coder_varint32(c, "strange keys", &m->strange, 0, UINT32_MAX);
 	ow_coder_bytes(c, "bits", &m->seen, m->seen_size);
 	ow_coder_bytes(c, "late keys", &m->late, m->late_size);
 	ow_coder_bytes(c, "wanted pairs", &m->fine, m->fine_size);
@@ -80,6 +92,14 @@ static int get_list(const char *what, const uint8_t *bytes, uint32_t size, size_
 	return 0;
 }
 
+uint32_t ow_scope_keys_check(const struct ow_scope_list *keys)
+{
+	uint64_t check = 0;
+	for (size_t i = 0; i < keys->count; i++)
+		check += ow_mix64(keys->key[i]);
+	return (uint32_t)check;
+}
+
 int ow_message_of_scope_update(const struct ow_scope_update *update, struct ow_message_scope *ret_message,
                                uint8_t **ret_bytes)
 {
@@ -87,14 +107,19 @@ int ow_message_of_scope_update(const struct ow_scope_update *update, struct ow_m
 	                             .reset = update->reset,
 	                             .digest = update->digest,
 	                             .hot_size = list_size(&update->hot),
-	                             .fine_size = list_size(&update->fine),
-	                             .keys_size = list_size(&update->keys)};
+	                             .fine_size = list_size(&update->fine)};
+	if (!update->capacity)
+		m.keys_size = list_size(&update->keys);
+	m.sketch.capacity = update->capacity;
+	m.check = ow_scope_keys_check(&update->keys);
+	for (size_t i = 0; update->capacity && i < update->keys.count; i++)
+		ow_key_sketch_toggle(&m.sketch, update->keys.key[i]);
 	uint8_t *bytes = malloc((size_t)m.hot_size + m.fine_size + m.keys_size + 1), *at = bytes;
 	if (!bytes)
 		return -ENOMEM;
 	m.hot = put_list(&at, &update->hot);
 	m.fine = put_list(&at, &update->fine);
-	m.keys = put_list(&at, &update->keys);
+	m.keys = m.keys_size ? put_list(&at, &update->keys) : NULL;
 	*ret_message = m;
 	*ret_bytes = bytes;
 	return 0;
@@ -109,6 +134,7 @@ int ow_message_of_scope_answer(const struct ow_scope_answer *answer, struct ow_m
 	                                    .seen_size = (uint32_t)answer->seen_bytes,
 	                                    .change = (const uint8_t *)answer->ttl_change,
 	                                    .changes = (uint32_t)answer->rerouted.count,
+	                                    .strange = answer->strange,
 	                                    .late_size = list_size(&answer->late),
 	                                    .fine_size = list_size(&answer->fine),
 	                                    .rerouted_size = list_size(&answer->rerouted)};
@@ -126,7 +152,8 @@ int ow_message_of_scope_answer(const struct ow_scope_answer *answer, struct ow_m
 int ow_scope_update_of_message(const struct ow_message_scope *m, struct ow_scope_update *ret_update,
                                struct ow_error *err)
 {
-	struct ow_scope_update update = {.generation = m->generation, .reset = m->reset, .digest = m->digest};
+	struct ow_scope_update update = {
+		.generation = m->generation, .reset = m->reset, .digest = m->digest, .capacity = m->sketch.capacity};
 	int r = get_list("hot destinations", m->hot, m->hot_size, OW_SCOPE_LISTED_MAX, &update.hot, err);
 	if (r == 0)
 		r = get_list("fine pairs", m->fine, m->fine_size, OW_SCOPE_LISTED_MAX, &update.fine, err);
@@ -149,7 +176,7 @@ static void *copy_of(const void *bytes, size_t size)
 int ow_scope_answer_of_message(const struct ow_message_scope_answer *m, struct ow_scope_answer *ret_answer,
                                struct ow_error *err)
 {
-	struct ow_scope_answer answer = {.digest = m->digest, .seen_bytes = m->seen_size};
+	struct ow_scope_answer answer = {.digest = m->digest, .seen_bytes = m->seen_size, .strange = m->strange};
 	int r = get_list("late keys", m->late, m->late_size, OW_SCOPE_LIVE_MAX, &answer.late, err);
 	if (r == 0)
 		r = get_list("wanted pairs", m->fine, m->fine_size, OW_SCOPE_LISTED_MAX, &answer.fine, err);

@@ -14,6 +14,8 @@ int ow_message_of_scope_update(const struct ow_scope_update *update, struct ow_m
                                uint8_t **ret_bytes);
 int ow_message_of_scope_answer(const struct ow_scope_answer *answer, struct ow_message_scope_answer *ret_message,
                                uint8_t **ret_bytes);
+/* The sum of hashes of the keys. */
+uint32_t ow_scope_keys_check(const struct ow_scope_list *keys);
 /* And back. -EPROTO with a line: a list is damaged, not in rising order, or too long. -ENOMEM. What they return is to
  * be freed by ow_scope_update_done, ow_scope_answer_done. */
 int ow_scope_update_of_message(const struct ow_message_scope *message, struct ow_scope_update *ret_update,

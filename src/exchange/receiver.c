@@ -241,6 +241,13 @@ static int take_scope(struct ow_exchange *x, struct ow_slot *slot, int64_t inter
 	return r;
 }
 
+static void ask(struct ow_exchange *x, int64_t interval, enum ow_message_part part)
+{
+	struct ow_message m = {.type = OW_MESSAGE_ASK, .lane = x->options.lane, .interval = interval};
+	m.ask.part = part;
+	(void)ow_exchange_say(x, &m);
+}
+
 static int take_scopes(struct ow_exchange *x, struct ow_error *err)
 {
 	int64_t interval;
@@ -249,7 +256,17 @@ static int take_scopes(struct ow_exchange *x, struct ow_error *err)
 		struct ow_slot *slot = ow_slot_find(x, interval);
 		if ((!slot || !slot->page) && (x->next_page < 0 || interval >= x->next_page) && !x->finished)
 			break;
+		uint32_t strange = 0;
+		r = ow_receiver_scope_solve(receiver_of(x)->scope, slot ? slot->page : NULL, &strange);
+		if (r == -EAGAIN)
+			ask(x, interval, OW_MESSAGE_KEYS);
+		if (r == -EAGAIN || r == -EBUSY) {
+			r = 0;
+			break;
+		}
 		r = take_scope(x, slot, interval, err);
+		if (slot && ow_slot_find(x, interval) == slot)
+			reception_of(slot)->answer.strange = strange;
 	}
 	push_waiting(x);
 	return r;
@@ -501,10 +518,8 @@ static void done(struct ow_exchange *x)
 static void ask_for_flows(struct ow_exchange *x, int64_t interval)
 {
 	const struct ow_receiver_scope *scope = receiver_of(x)->scope;
-	struct ow_message m = {.type = OW_MESSAGE_ASK, .lane = x->options.lane, .interval = interval};
-	m.ask.part = OW_MESSAGE_FLOWS;
 	if (scope && x->connected && ow_receiver_scope_is_quiet(scope, interval))
-		(void)ow_exchange_say(x, &m);
+		ask(x, interval, OW_MESSAGE_FLOWS);
 }
 
 static void page(struct ow_exchange *x, struct ow_slot *slot)

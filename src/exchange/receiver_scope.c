@@ -6,6 +6,7 @@
 #include "exchange/exchange_scope.h"
 
 #include "base/array.h"
+#include "base/sort.h"
 #include "exchange/message_scope.h"
 #include "record/recorder.h"
 
@@ -23,6 +24,9 @@
 struct announced {
 	int64_t interval;
 	struct ow_scope_update update;
+	struct ow_key_sketch sketch; /* of its keys, as long as they are not known: update.capacity is not 0 */
+	uint32_t check;
+	bool asked; /* for a list of them */
 };
 
 /* Packets of an interval that may belong to a later one. */
@@ -121,13 +125,28 @@ bool ow_receiver_scope_is_quiet(const struct ow_receiver_scope *s, int64_t inter
 	return s->quiet && interval > newest_of(s);
 }
 
+/* The list of keys of an interval whose sketch did not tell them. */
+static int take_list(struct ow_receiver_scope *s, int64_t interval, const struct ow_message_scope *message,
+                     struct ow_error *err)
+{
+	struct announced *first = s->announceds ? &s->announced[0] : NULL;
+	if (!first || first->interval != interval || !first->asked || message->sketch.capacity)
+		return 0;
+	s->keys -= keys_of(&first->update);
+	ow_scope_update_done(&first->update);
+	first->asked = false;
+	int r = ow_scope_update_of_message(message, &first->update, err);
+	s->keys += keys_of(&first->update);
+	return r;
+}
+
 static int announced_one(struct ow_receiver_scope *s, int64_t interval, const struct ow_message_scope *message,
                          struct ow_error *err)
 {
 	struct ow_scope_update update = {0};
-	/* Announced again after a connection was lost. */
 	if (interval <= newest_of(s))
-		return 0;
+		return take_list(s, interval, message, err);
+	/* Others that come again were announced before a connection was lost. */
 	int r = ow_scope_update_of_message(message, &update, err);
 	if (r == 0 && OW_GROW(s->announced, s->room, s->announceds + 1) < 0)
 		r = -ENOMEM;
@@ -143,7 +162,7 @@ static int announced_one(struct ow_receiver_scope *s, int64_t interval, const st
 	if (s->keys + keys_of(&update) > ANNOUNCED_KEYS_MAX)
 		forget_keys(&update);
 	s->keys += keys_of(&update);
-	s->announced[s->announceds++] = (struct announced){interval, update};
+	s->announced[s->announceds++] = (struct announced){interval, update, message->sketch, message->check, false};
 	return 0;
 }
 
@@ -166,6 +185,74 @@ bool ow_receiver_scope_next(const struct ow_receiver_scope *s, int64_t *ret_inte
 		return false;
 	*ret_interval = s->announced[0].interval;
 	return true;
+}
+
+/* a without what is in both, and the rest of b: all sorted. */
+static size_t unlike(const struct ow_scope_list *a, const struct ow_scope_list *b, uint64_t *ret_keys)
+{
+	size_t i = 0, k = 0, n = 0;
+	while (i < a->count || k < b->count) {
+		if (k == b->count || (i < a->count && a->key[i] < b->key[k]))
+			ret_keys[n++] = a->key[i++];
+		else if (i == a->count || b->key[k] < a->key[i])
+			ret_keys[n++] = b->key[k++];
+		else
+			i++, k++;
+	}
+	return n;
+}
+
+/* The keys of the sketch: those that this point would announce, but for what is unlike. -EAGAIN, -ENOMEM. */
+static int solve(struct announced *next, const struct ow_scope_list *mine)
+{
+	struct ow_key_sketch sketch = next->sketch;
+	uint64_t differences[OW_KEY_SKETCH_MAX];
+	for (size_t i = 0; i < mine->count; i++)
+		ow_key_sketch_toggle(&sketch, mine->key[i]);
+	int count = ow_key_sketch_solve(&sketch, differences);
+	if (count < 0)
+		return -EAGAIN;
+	ow_sort_ids(differences, (size_t)count);
+	const struct ow_scope_list found = {differences, (size_t)count};
+	struct ow_scope_list keys = {malloc((mine->count + (size_t)count + 1) * sizeof *keys.key), 0};
+	if (!keys.key)
+		return -ENOMEM;
+	keys.count = unlike(mine, &found, keys.key);
+	if (!keys.count || keys.count > OW_SCOPE_UPDATE_MAX || ow_scope_keys_check(&keys) != next->check) {
+		free(keys.key);
+		return -EAGAIN;
+	}
+	next->update.keys = keys;
+	next->update.capacity = 0;
+	return 0;
+}
+
+int ow_receiver_scope_solve(struct ow_receiver_scope *s, const struct ow_interval_packets *page, uint32_t *ret_strange)
+{
+	struct announced *next = &s->announced[0];
+	struct ow_scope_list mine = {0};
+	*ret_strange = 0;
+	if (next->asked)
+		return -EBUSY;
+	if (next->update.reset)
+		return 0;
+	int r = ow_scope_candidates(s->receiver, next->interval, &next->update, page ? page->flows.flow : NULL,
+	                            page ? page->flows.count : 0, &mine);
+	if (r == 0 && next->update.capacity) {
+		r = solve(next, &mine);
+		s->keys += r == 0 ? next->update.keys.count : 0;
+	}
+	if (r == 0) {
+		const struct ow_scope_list *keys = &next->update.keys;
+		uint64_t *differences = malloc((mine.count + keys->count + 1) * sizeof *differences);
+		size_t all = differences ? unlike(&mine, keys, differences) : 0;
+		/* Those of one list less those of the other. */
+		*ret_strange = (uint32_t)((all + mine.count - keys->count) / 2);
+		free(differences);
+	}
+	next->asked = r == -EAGAIN;
+	free(mine.key);
+	return r;
 }
 
 static uint32_t number_of(struct ow_lane_flows *flows, const struct ow_scope_flow *flow)

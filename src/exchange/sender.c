@@ -651,11 +651,18 @@ static int on_times(struct ow_exchange *x, const struct ow_message *message, siz
 }
 
 /* The receiver has packets of an interval that was not announced yet. */
-static int on_ask(struct ow_exchange *x, const struct ow_message *message, struct ow_error *err)
+static int on_ask(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
 {
 	struct ow_sender *s = sender_of(x);
-	if (!s->announcer || message->ask.part != OW_MESSAGE_FLOWS)
+	struct ow_comparison *c = comparison_of(ow_slot_find(x, message->interval));
+	if (!s->announcer || message->ask.part < OW_MESSAGE_FLOWS)
 		return ow_error_set(err, EPROTO, "message ASK: not for the sending point of a lane");
+	if (message->ask.part == OW_MESSAGE_KEYS) {
+		size_t bytes = ow_sender_announce_list(x, s->announcer, message->interval);
+		if (c)
+			c->cost.bytes += size + 4 + bytes;
+		return 0;
+	}
 	if (message->interval > s->quiet.asked)
 		s->quiet.asked = message->interval;
 	ow_sender_announce_held(x, s->announcer, &s->quiet);
@@ -671,7 +678,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 	case OW_MESSAGE_TIMES:
 		return on_times(x, message, size, err);
 	case OW_MESSAGE_ASK:
-		return on_ask(x, message, err);
+		return on_ask(x, message, size, err);
 	case OW_MESSAGE_NONE:
 		/* The other point may close its interval first. */
 		c = comparison_for(x, message->interval);

@@ -132,12 +132,30 @@ size_t ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *anno
 	return r == 0 ? say_or_hold(x, announcer, quiet, slot, update) : 0;
 }
 
+static size_t say_list(struct ow_exchange *x, int64_t interval, const struct ow_scope_update *update)
+{
+	struct ow_scope_update list = *update;
+	list.capacity = 0;
+	return say_scope(x, interval, &list, 0, false);
+}
+
+size_t ow_sender_announce_list(struct ow_exchange *x, const struct ow_scope_announcer *announcer, int64_t interval)
+{
+	int64_t i;
+	const struct ow_scope_update *update;
+	for (size_t n = 0; (update = ow_scope_in_flight(announcer, n, &i)); n++) {
+		if (i == interval)
+			return say_list(x, i, update);
+	}
+	return 0;
+}
+
 void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_announcer *announcer)
 {
 	int64_t interval;
 	const struct ow_scope_update *update;
 	for (size_t n = 0; (update = ow_scope_in_flight(announcer, n, &interval)); n++)
-		(void)say_scope(x, interval, update, 0, false);
+		(void)say_list(x, interval, update);
 }
 
 int ow_sender_take_answer(struct ow_comparison *c, const struct ow_message_scope_answer *message, struct ow_error *err)

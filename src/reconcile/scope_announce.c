@@ -5,10 +5,17 @@
  */
 #include "base/array.h"
 #include "base/sort.h"
+#include "reconcile/key_sketch.h"
 #include "reconcile/scope_set.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A sketch is for as many keys as were unlike lately, plus so many standard deviations, and some. What is less decays. */
+#define SKETCH_MARGIN 2
+#define SKETCH_LEAST  3
+#define UNLIKE_DECAY  0.25
 
 struct flight {
 	int64_t interval;
@@ -31,6 +38,7 @@ struct ow_scope_announcer {
 	struct flight *flight;
 	size_t flights, room;
 	struct ow_scope_announcer_counts counts;
+	double unlike; /* new keys of an interval that only one point has; NAN = not known */
 };
 
 int ow_scope_announcer_create(const struct ow_scope_options *options, struct ow_scope_announcer **ret_announcer)
@@ -44,6 +52,7 @@ int ow_scope_announcer_create(const struct ow_scope_options *options, struct ow_
 	a->options = *options;
 	a->last = INT64_MIN;
 	a->reset = true;
+	a->unlike = NAN;
 	ow_scope_set_init(&a->announced, options->overlap, options->secret);
 	ow_scope_set_init(&a->confirmed, options->overlap, options->secret);
 	*ret_announcer = a;
@@ -300,6 +309,27 @@ static struct ow_scope_list sorted(const struct keys *keys)
 	return (struct ow_scope_list){keys->key, keys->count};
 }
 
+/* The capacity of a sketch that probably tells the keys; 0: a list is better. B does not have those that a reset repeats. */
+static unsigned choose_capacity(const struct ow_scope_announcer *a, const struct ow_scope_update *update)
+{
+	double capacity = ceil(a->unlike + SKETCH_MARGIN * sqrt(a->unlike) + SKETCH_LEAST);
+	if (update->reset || a->again.count || isnan(a->unlike) || !update->keys.count || !update->keys.key[0])
+		return 0;
+	return capacity <= OW_KEY_SKETCH_MAX && 2 * capacity < (double)update->keys.count ? (unsigned)capacity : 0;
+}
+
+static void learn_unlike(struct ow_scope_announcer *a, const struct ow_scope_update *update,
+                         const struct ow_scope_answer *answer)
+{
+	double unlike = answer->strange;
+	for (size_t k = 0; k < update->keys.count; k++)
+		unlike += !(answer->seen[k / 8] >> k % 8 & 1);
+	if (isnan(a->unlike) || unlike > a->unlike)
+		a->unlike = unlike;
+	else
+		a->unlike += UNLIKE_DECAY * (unlike - a->unlike);
+}
+
 int ow_scope_announce(struct ow_scope_announcer *a, int64_t interval, const struct ow_scope_flow *flows, size_t count,
                       const struct ow_scope_update **ret_update)
 {
@@ -325,6 +355,7 @@ int ow_scope_announce(struct ow_scope_announcer *a, int64_t interval, const stru
 	                                     .fine = sorted(&fine),
 	                                     .keys = sorted(&keys),
 	                                     .digest = a->announced.digest}};
+	flight->update.capacity = choose_capacity(a, &flight->update);
 	a->last = interval;
 	a->reset = false;
 	*ret_update = &flight->update;
@@ -384,6 +415,8 @@ int ow_scope_confirm(struct ow_scope_announcer *a, int64_t interval, const struc
 	if (r < 0)
 		return ow_error_set(err, -r, "the answers do not fit to the updates");
 	r = see_answer(&a->confirmed, &a->flight[index].update, answer, err);
+	if (r == 0)
+		learn_unlike(a, &a->flight[index].update, answer);
 	drop_flights(a, index + 1);
 	if (r < 0)
 		return r;

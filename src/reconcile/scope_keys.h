@@ -80,6 +80,9 @@ struct ow_scope_update {
 	bool reset; /* forget everything before */
 	struct ow_scope_list hot, fine, keys;
 	uint64_t digest; /* of all that is live after this update */
+	/* B probably has all keys but so many, and others, at most; a sketch of this capacity tells which (key_sketch.h).
+	 * 0 = they are listed. */
+	unsigned capacity;
 };
 
 /* What SYNOPSIS has for scope. Zeroed is empty. */
@@ -87,6 +90,7 @@ struct ow_scope_answer {
 	uint64_t digest; /* of the keys seen after this interval */
 	uint8_t *seen;   /* bit k: keys.key[k] of the update is seen; (keys.count + 7) / 8 bytes, lowest bit first */
 	size_t seen_bytes;
+	uint32_t strange;          /* keys of B that are new there, and not in the update */
 	struct ow_scope_list late; /* keys of earlier updates that were seen now for the first time */
 	struct ow_scope_list fine; /* pairs that B wants FINE: much of what B has of them is not at A */
 	/* Keys of pairs of which flows arrive with another TTL than before; and by how much, for each of them. */
@@ -187,5 +191,9 @@ void ow_scope_receiver_free(struct ow_scope_receiver *receiver);
 int ow_scope_receive(struct ow_scope_receiver *receiver, int64_t interval, const struct ow_scope_update *update,
                      const struct ow_scope_flow *flows, size_t count, uint8_t *in_scope, struct ow_scope_held *ret_held,
                      size_t *ret_helds, struct ow_scope_answer *ret_answer, struct ow_error *err);
+/* The keys that A would have announced in this update if it had B's flows of the interval, where it is no reset. The rest of
+ * the update is applied; the update itself is to be received next. To be freed. 0 or -ENOMEM. */
+int ow_scope_candidates(struct ow_scope_receiver *receiver, int64_t interval, const struct ow_scope_update *update,
+                        const struct ow_scope_flow *flows, size_t count, struct ow_scope_list *ret_keys);
 /* Packets of this flow were in the synopsis and are not at A (NAMES says so). What costs much is answered as `fine`. */
 void ow_scope_received_only(struct ow_scope_receiver *receiver, const struct ow_scope_flow *flow, uint32_t packets);

@@ -248,6 +248,53 @@ static void answer_fine(struct ow_scope_receiver *r, struct ow_scope_answer *ans
 	waste->fines = waste->room = 0;
 }
 
+static int add_candidate(const struct ow_scope_receiver *r, int64_t interval, uint16_t generation,
+                         const struct ow_scope_flow *flow, struct ow_scope_list *keys, size_t *room)
+{
+	uint64_t key[OW_SCOPE_KEYS_OF_FLOW];
+	ow_scope_set_keys(&r->set, flow, interval, key);
+	const uint64_t *slot = ow_scope_set_find(&r->set, key[0]);
+	if (slot && ow_scope_slot_generation(*slot) == generation)
+		return 0;
+	if (OW_GROW(keys->key, *room, keys->count + 1) < 0)
+		return -ENOMEM;
+	keys->key[keys->count++] = key[0];
+	return 0;
+}
+
+int ow_scope_candidates(struct ow_scope_receiver *r, int64_t interval, const struct ow_scope_update *update,
+                        const struct ow_scope_flow *flows, size_t count, struct ow_scope_list *ret_keys)
+{
+	struct ow_scope_list keys = {0};
+	struct ow_scope_update rest = *update;
+	uint16_t generation = update->generation;
+	size_t room = 0, kept = 0;
+	*ret_keys = keys;
+	rest.keys = keys;
+	if (r->stale || update->reset)
+		return 0;
+	int ret = ow_scope_set_apply(&r->set, interval, &rest);
+	/* What is wrong with it shows when it is received. */
+	if (ret < 0)
+		return ret == -ENOMEM ? ret : 0;
+	for (size_t k = 0; k < count && ret == 0; k++)
+		ret = add_candidate(r, interval, generation, &flows[k], &keys, &room);
+	for (size_t i = 0; i < r->helds; i++) {
+		for (size_t k = 0; k < r->held[i].count && ret == 0; k++) {
+			if (r->held[i].state[k] == OW_SCOPE_HOLDS)
+				ret = add_candidate(r, interval, generation, &r->held[i].flow[k], &keys, &room);
+		}
+	}
+	ow_sort_ids(keys.key, keys.count);
+	for (size_t k = 0; k < keys.count; k++) {
+		if (!k || keys.key[k] != keys.key[k - 1])
+			keys.key[kept++] = keys.key[k];
+	}
+	keys.count = kept;
+	*ret_keys = keys;
+	return ret;
+}
+
 void ow_scope_received_only(struct ow_scope_receiver *r, const struct ow_scope_flow *flow, uint32_t packets)
 {
 	ow_scope_waste_add(&r->waste, ow_scope_key(flow->pair), r->last, OW_SCOPE_WASTE_B_ONLY * (float)packets);
