@@ -254,8 +254,8 @@ static uint32_t choose_sample(const struct comparison *f)
  * The agreed number of buckets is for a second: a shorter interval has fewer, so that its share of the traffic is the
  * same. An interval with as few packets as they are worth has all times.
  */
-#define BUCKETS_LEAST    32
-#define PER_SHORT_BUCKET 32 /* packets */
+#define BUCKETS_LEAST    24
+#define PER_SHORT_BUCKET 40 /* packets */
 
 static uint32_t choose_buckets(const struct ow_exchange_options *o, size_t packets)
 {
