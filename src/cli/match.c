@@ -201,8 +201,7 @@ static const struct ow_option options[] = {
 
 static void help(void)
 {
-	fputs("usage: oneway match [OPTION]... A B\n"
-	      "       oneway match [OPTION]... A HOP... B\n"
+	fputs("usage: oneway match [OPTION]... A [HOP]... B\n"
 	      "\n"
 	      "Matches two captures of the same traffic packet by packet: exact one-way delay,\n"
 	      "loss, duplicates and reordering between the points where A and B were taken. Any\n"
