@@ -29,6 +29,8 @@ static void test_long(void **state)
 	memset(&err, 'y', sizeof err);
 	assert_int_equal(ow_error_set(&err, EIO, "%s: cannot be read", path), -EIO);
 	assert_int_equal(strnlen(err.text, sizeof err.text), sizeof err.text - 1);
+	assert_non_null(strstr(err.text, "x...x"));
+	assert_non_null(strstr(err.text, "x: cannot be read"));
 }
 
 int main(void)
