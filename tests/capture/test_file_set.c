@@ -82,6 +82,23 @@ static void test_sum(void **state)
 	assert_int_equal(read_all(sum).opened, -EINVAL);
 }
 
+/* Parts that cover the same time, however long it is. */
+static void test_sum_of_all_times(void **state)
+{
+	char sum[2048];
+	struct ow_reader *reader;
+	struct ow_frame frames[8];
+	struct ow_error err;
+	const char *a = SAVE(*state, "t-a.pcap", 60, 2, 3, UINT32_MAX);
+	const char *b = SAVE(*state, "t-b.pcap", 80, 1, 2, 3, UINT32_MAX - 1);
+	snprintf(sum, sizeof sum, "%s+%s", a, b);
+	assert_int_equal(ow_reader_open(sum, &reader, &err), 0);
+	while (ow_reader_read(reader, frames, LENGTH(frames), &err) > 0)
+		;
+	assert_null(ow_reader_note(reader));
+	ow_reader_close(reader);
+}
+
 static void test_second_pass(void **state)
 {
 	struct ow_reader *reader;
@@ -162,6 +179,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overlapping, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_file_without_frames, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_sum, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_sum_of_all_times, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_second_pass, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_refused, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_folder, scratch_setup, scratch_teardown),

@@ -197,7 +197,7 @@ static void note_part(struct ow_file_merge *m, const struct opened *file)
 /* Whether a part would show a frame in this time. */
 static bool is_long(const struct part *part, int64_t ns)
 {
-	return part->frames && ns > FRAMES_APART * ((part->last_ns - part->first_ns) / (int64_t)part->frames);
+	return part->frames && ns / FRAMES_APART > (part->last_ns - part->first_ns) / (int64_t)part->frames;
 }
 
 /* Reads the next frames of a file if all were returned. Returns whether it has frames, or a negative errno. */
