@@ -10,6 +10,7 @@
 #include "cli/terminal.h"
 
 #include "base/time.h"
+#include "config/keys.h"
 #include "estimate/class_tally.h"
 #include "packet/flow_filter.h"
 #include "packet/flow_parse.h"
@@ -93,7 +94,7 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 {
 	struct ow_match_classes *classes = field;
 	size_t length = strcspn(value, "=");
-	if (length == 0 || !value[length] || length >= OW_CLASS_NAME)
+	if (length == 0 || !value[length] || !value[length + 1] || length >= OW_CLASS_NAME)
 		return ow_error_set(err, EINVAL, "'%.40s' is not NAME=FILTER", value);
 	if (classes->count == OW_MATCH_CLASSES_MAX)
 		return ow_error_set(err, EINVAL, "more than %d classes", OW_MATCH_CLASSES_MAX);
@@ -102,8 +103,8 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 			return ow_error_set(err, EINVAL, "two classes are called %s", classes->name[i]);
 	}
 	snprintf(classes->name[classes->count], OW_CLASS_NAME, "%.*s", (int)length, value);
-	classes->filter[classes->count++] = value + length + 1;
-	return 0;
+	classes->filter[classes->count] = value + length + 1;
+	return ow_name_check(classes->name[classes->count++], err);
 }
 
 static int set_by(void *field, const char *value, struct ow_error *err)

@@ -44,6 +44,20 @@ static bool is_taken(const struct ow_path_point *point, unsigned count, const ch
 	return false;
 }
 
+/* A name for a point that was given none: that of its file, else its path, else a number besides. */
+static const char *free_name(struct ow_point_arguments *points, const char *path)
+{
+	unsigned i = points->count;
+	char *name = points->name[i];
+	name_of_file(path, name);
+	if (!is_taken(points->point, i, name))
+		return name;
+	if (!is_taken(points->point, i, path))
+		return path;
+	snprintf(name, OW_POINT_NAME, "%.200s (%u)", path, i + 1);
+	return name;
+}
+
 int ow_point_arguments(char *const *argument, unsigned count, struct ow_point_arguments *ret, struct ow_error *err)
 {
 	if (count > OW_PATH_POINTS)
@@ -55,14 +69,11 @@ int ow_point_arguments(char *const *argument, unsigned count, struct ow_point_ar
 		if (end)
 			*end = 0;
 		ret->given[i] = end ? argument[i] : NULL;
-		name_of_file(path, ret->name[i]);
-		const char *name = end ? argument[i] : ret->name[i];
-		bool taken = is_taken(ret->point, i, name);
 		if (!*path)
-			return ow_error_set(err, EINVAL, "%s=: no file", name);
-		if (end && taken)
-			return ow_error_set(err, EINVAL, "two points are called %s", name);
-		ret->point[i] = (struct ow_path_point){taken ? path : name, path};
+			return ow_error_set(err, EINVAL, "%s%s: no file", end ? argument[i] : "''", end ? "=" : "");
+		if (end && is_taken(ret->point, i, argument[i]))
+			return ow_error_set(err, EINVAL, "two points are called %s", argument[i]);
+		ret->point[i] = (struct ow_path_point){end ? argument[i] : free_name(ret, path), path};
 	}
 	return 0;
 }

@@ -43,7 +43,7 @@ static int add(struct ow_file_set *set, const char *path, bool of_folder, struct
 	return 0;
 }
 
-/* The regular files of a folder, without hidden ones. */
+/* The regular files of a folder, without hidden ones. Of a link to nothing, opening it says why. */
 static int add_folder(struct ow_file_set *set, const char *path, struct ow_error *err)
 {
 	DIR *folder = opendir(path);
@@ -54,10 +54,11 @@ static int add_folder(struct ow_file_set *set, const char *path, struct ow_error
 	for (const struct dirent *entry; r == 0 && (entry = readdir(folder));) {
 		char name[4096];
 		struct stat st;
-		if (entry->d_name[0] == '.' ||
-		    snprintf(name, sizeof name, "%s%s%s", path, slash ? "" : "/", entry->d_name) >= (int)sizeof name)
+		if (entry->d_name[0] == '.')
 			continue;
-		if (stat(name, &st) == 0 && S_ISREG(st.st_mode))
+		if (snprintf(name, sizeof name, "%s%s%s", path, slash ? "" : "/", entry->d_name) >= (int)sizeof name)
+			r = ow_error_set(err, ENAMETOOLONG, "%s: names in this folder are too long", path);
+		else if (stat(name, &st) < 0 || S_ISREG(st.st_mode))
 			r = add(set, name, true, err);
 	}
 	closedir(folder);

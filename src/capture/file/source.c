@@ -100,6 +100,13 @@ static bool is_foreign(const uint8_t *head, size_t size)
 	       ow_file_kind(head, size) == OW_FILE_KIND_NONE && !ow_file_may_be_erf(head, size);
 }
 
+/* The same of what was copied so far; it may have come in small parts. */
+static bool copy_is_foreign(int fd, uint8_t *buffer)
+{
+	ssize_t got = pread(fd, buffer, SPOOL_BYTES, 0);
+	return got > 0 && is_foreign(buffer, (size_t)got);
+}
+
 /* Replaces fd, which cannot seek, by a temporary file with all its data, if the data begin like a capture file. */
 static int spool(struct ow_source *s, struct ow_error *err)
 {
@@ -130,7 +137,7 @@ static int spool(struct ow_source *s, struct ow_error *err)
 			break;
 		}
 		s->size += (uint64_t)got;
-		if (s->size == (uint64_t)got && is_foreign(buffer, (size_t)got))
+		if (s->size - (uint64_t)got < OW_ERF_LOOK_BYTES && copy_is_foreign(fd, buffer))
 			break;
 	}
 	free(buffer);
