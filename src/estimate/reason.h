@@ -19,6 +19,7 @@
 	X(NO_PACKET_SAMPLED, "no packet was sampled")                                                                  \
 	X(NO_KNOWN_DELAY, "no packet with a known delay")                                                              \
 	X(FEW_DELAYS, "fewer than two delay samples")                                                                  \
+	X(SAMPLE_TOO_SMALL, "too few packets are sampled to bound it from above")                                      \
 	X(SAMPLED, "packets were sampled")                                                                             \
 	X(DELAYS_NOT_ALL_KNOWN, "not all delays are known")                                                            \
 	X(DELAYS_ELSEWHERE, "single delays of some intervals are not known at this point")                             \

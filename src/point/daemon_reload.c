@@ -23,6 +23,15 @@ struct change {
 	unsigned same, changed, added, removed;
 };
 
+static bool has_segment(const struct ow_config *config, const char *name)
+{
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		if (strcmp(config->segments[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 static const char *filter_of(const struct ow_config_segment *segment, const char *class_name)
 {
 	for (unsigned i = 0; i < segment->class_count; i++) {
@@ -64,15 +73,14 @@ static void compare(struct ow_daemon *d, const struct ow_config *next, struct ch
 		const struct ow_config_segment *now = ow_config_segment_find(d->config, then->name, then->peer);
 		bool same = now && ow_config_same_segment(now, then);
 		change.same += same;
-		change.changed += now && !same;
-		change.added += !now;
+		bool known = has_segment(d->config, then->name);
+		change.changed += known && !same;
+		change.added += !known;
 		if (!same)
 			renew(d, then->peer);
 	}
-	for (unsigned i = 0; i < d->config->segment_count; i++) {
-		const struct ow_config_segment *now = &d->config->segments[i];
-		change.removed += !ow_config_segment_find(next, now->name, now->peer);
-	}
+	for (unsigned i = 0; i < d->config->segment_count; i++)
+		change.removed += !has_segment(next, d->config->segments[i].name);
 	*ret_change = change;
 }
 

@@ -58,6 +58,15 @@ static void put_bounds(struct ow_json *json, const char *name, const struct ow_i
 	ow_json_end(json);
 }
 
+/* A quantile of so few sampled packets that none of them is surely above it. */
+static void put_open_quantiles(struct ow_json *json, const struct ow_value quantile[OW_QUANTILES])
+{
+	for (int i = 0; i < OW_QUANTILES; i++) {
+		if (quantile[i].status == OW_VALUE_ESTIMATED && isinf(quantile[i].high))
+			ow_json_string(json, ow_quantile_name[i], ow_reason_text(OW_REASON_SAMPLE_TOO_SMALL));
+	}
+}
+
 /* In the order of the store. */
 void ow_result_json_reasons(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
@@ -69,6 +78,8 @@ void ow_result_json_reasons(struct ow_json *json, const char *name, const struct
 		const struct ow_value *value = ow_field_of(field, r);
 		if (value->status == OW_VALUE_NONE && value->reason)
 			ow_json_string(json, ow_field_name(field), ow_reason_text(value->reason));
+		if (field->type == OW_FIELD_QUANTILES)
+			put_open_quantiles(json, value);
 	}
 	ow_json_end(json);
 }
