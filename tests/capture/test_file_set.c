@@ -56,6 +56,10 @@ static void test_overlapping(void **state)
 	/* Frames of 5 and 7 are in two files: once. Two frames of one file are two, though they are the same. */
 	SAVE(*state, "o3.pcap", 60, 5, 7, 9, 9);
 	CHECK(*state, "o*.pcap", 1, 2, 3, 4, 4, 5, 6, 7, 9, 9);
+	/* The same in more than two files. */
+	SAVE(*state, "o4.pcap", 60, 5, 7, 9);
+	SAVE(*state, "o5.pcap", 60, 7, 9, 9);
+	CHECK(*state, "o*.pcap", 1, 2, 3, 4, 4, 5, 6, 7, 9, 9);
 }
 
 static void test_file_without_frames(void **state)

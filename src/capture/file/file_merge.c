@@ -41,6 +41,7 @@ struct opened {
 	const struct member *member;
 	int next, count;
 	int64_t time_ns; /* of the next frame; that of the frame before, if it has none */
+	size_t memory;   /* bytes for unpacking */
 	struct ow_frame frame[BATCH];
 };
 
@@ -50,6 +51,7 @@ struct ow_file_merge {
 	size_t members, begun;
 	struct opened *opened[OW_FILE_MERGE_OPEN];
 	unsigned open;
+	size_t memory; /* of the open files */
 	uint64_t number;
 	uint64_t passed_bytes; /* of the files that were read to their end */
 	size_t ignored;        /* files of folders that are no captures */
@@ -60,6 +62,7 @@ struct ow_file_merge {
 	struct {
 		uint64_t hash;
 		const struct member *member;
+		bool repeated;
 	} known[SAME_MOST];
 	uint64_t repeated;
 	struct part {
@@ -166,6 +169,7 @@ int ow_file_merge_open(const char *name, const struct ow_file_set *set, struct o
 static void close_opened(struct ow_file_merge *m, unsigned i)
 {
 	struct opened *file = m->opened[i];
+	m->memory -= file->memory;
 	ow_file_reader_close(file->reader);
 	free(file);
 	memmove(&m->opened[i], &m->opened[i + 1], (--m->open - i) * sizeof *m->opened);
@@ -200,6 +204,20 @@ static bool is_long(const struct part *part, int64_t ns)
 	return part->frames && ns / FRAMES_APART > (part->last_ns - part->first_ns) / (int64_t)part->frames;
 }
 
+/* The window of a packed file can be large, and is known when its data is read. */
+static int note_memory(struct ow_file_merge *m, struct opened *file, struct ow_error *err)
+{
+	size_t memory = ow_file_reader_memory(file->reader);
+	m->memory += memory - file->memory;
+	file->memory = memory;
+	if (m->memory <= OW_FILE_MERGE_UNPACK_BYTES || m->open == 1)
+		return 0;
+	return ow_error_set(err, ENOMEM,
+	                    "%s: %u files cover the same time, and unpacking them takes more than %zu MiB: unpack them "
+	                    "first",
+	                    m->info.path, m->open, OW_FILE_MERGE_UNPACK_BYTES >> 20);
+}
+
 /* Reads the next frames of a file if all were returned. Returns whether it has frames, or a negative errno. */
 static int refill(struct ow_file_merge *m, struct opened *file, struct ow_error *err)
 {
@@ -215,7 +233,8 @@ static int refill(struct ow_file_merge *m, struct opened *file, struct ow_error 
 		file->time_ns = file->frame[0].time_ns;
 	note_part(m, file);
 	m->part[file->member->part].frames += (uint64_t)file->count;
-	return 1;
+	int r = note_memory(m, file, err);
+	return r < 0 ? r : 1;
 }
 
 static int refill_all(struct ow_file_merge *m, struct ow_error *err)
@@ -286,7 +305,7 @@ static int open_due(struct ow_file_merge *m, struct ow_error *err)
 	return 0;
 }
 
-/* Whether another file has shown this frame. */
+/* Whether another file has shown this frame: the n-th copy in a file repeats the n-th that was returned. */
 static bool is_repeated(struct ow_file_merge *m, const struct opened *file, const struct ow_frame *frame)
 {
 	if (frame->time_ns == 0 || (m->open == 1 && frame->time_ns != m->same_ns))
@@ -295,17 +314,18 @@ static bool is_repeated(struct ow_file_merge *m, const struct opened *file, cons
 		m->same = 0;
 	m->same_ns = frame->time_ns;
 	uint64_t hash = XXH3_64bits_withSeed(frame->data, frame->caplen, frame->len);
+	unsigned own = 0, returned = 0;
 	for (unsigned i = 0; i < m->same; i++) {
-		if (m->known[i].hash == hash && m->known[i].member != file->member) {
-			m->known[i] = m->known[--m->same];
-			return true;
-		}
+		own += m->known[i].hash == hash && m->known[i].member == file->member;
+		returned += m->known[i].hash == hash && !m->known[i].repeated;
 	}
+	bool repeated = own < returned;
 	if (m->same < SAME_MOST) {
 		m->known[m->same].hash = hash;
-		m->known[m->same++].member = file->member;
+		m->known[m->same].member = file->member;
+		m->known[m->same++].repeated = repeated;
 	}
-	return false;
+	return repeated;
 }
 
 /* Returns the next frame of a file, unless it is repeated. */
@@ -441,9 +461,9 @@ const char *ow_file_merge_note(struct ow_file_merge *m)
 	size_t size = sizeof m->note.text, used = 0;
 	text[0] = 0;
 	if (m->repeated)
-		used += (size_t)snprintf(text, size, "%llu %s in two of the files, with the same time: counted once",
-		                         (unsigned long long)m->repeated,
-		                         ow_plural(m->repeated, "frame is", "frames are"));
+		used += (size_t)snprintf(
+			text, size, "%llu %s in another of the files, with the same time: counted once",
+			(unsigned long long)m->repeated, ow_plural(m->repeated, "frame is", "frames are"));
 	if (m->ignored && used < size)
 		used += (size_t)snprintf(
 			text + used, size - used, "%s%zu %s no capture: ignored (%.80s)", used ? "; " : "", m->ignored,

@@ -14,6 +14,8 @@ struct ow_file_merge;
 
 /* Files of a set that may cover the same time. */
 #define OW_FILE_MERGE_OPEN 128u
+/* Memory that unpacking them may take. */
+#define OW_FILE_MERGE_UNPACK_BYTES ((size_t)1 << 30)
 
 /* The set is the caller's, and stays as it is until the merge is closed. */
 int ow_file_merge_open(const char *name, const struct ow_file_set *set, struct ow_file_merge **ret_merge,

@@ -139,6 +139,11 @@ const char *ow_file_reader_damage(const struct ow_file_reader *r)
 	return r->walk->damage.text[0] ? r->walk->damage.text : NULL;
 }
 
+size_t ow_file_reader_memory(const struct ow_file_reader *r)
+{
+	return ow_source_memory(r->source);
+}
+
 uint64_t ow_file_reader_position(const struct ow_file_reader *r)
 {
 	return ow_source_position(r->source);

@@ -362,6 +362,11 @@ bool ow_source_compressed(const struct ow_source *s)
 	return s->unpacker != NULL;
 }
 
+size_t ow_source_memory(const struct ow_source *s)
+{
+	return s->unpacker && s->method->memory ? s->method->memory(s->unpacker) : 0;
+}
+
 uint64_t ow_source_size(const struct ow_source *s)
 {
 	return s->size;

@@ -32,6 +32,7 @@ int ow_source_rewind(struct ow_source *source, struct ow_error *err);
 
 const char *ow_source_name(const struct ow_source *source); /* for messages */
 bool ow_source_compressed(const struct ow_source *source);
+size_t ow_source_memory(const struct ow_source *source);     /* bytes that unpacking takes now */
 uint64_t ow_source_size(const struct ow_source *source);     /* bytes of the file */
 uint64_t ow_source_position(const struct ow_source *source); /* bytes of the file consumed */
 /* What is wrong with the packed data, without the name of the file; NULL if nothing was found so far. */

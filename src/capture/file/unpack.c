@@ -84,7 +84,7 @@ static void gzip_close(void *state)
 	free(state);
 }
 
-static const struct ow_unpack_method gzip = {gzip_open, gzip_step, gzip_restart, gzip_close};
+static const struct ow_unpack_method gzip = {gzip_open, gzip_step, gzip_restart, gzip_close, NULL};
 static const struct ow_unpack_method *methods[OW_PACKINGS] = {[OW_PACKING_GZIP] = &gzip};
 
 const struct ow_unpack_method *ow_unpack_method(enum ow_packing packing)

@@ -55,6 +55,7 @@ struct ow_unpack_method {
 	int (*step)(void *state, struct ow_unpack_io *io);
 	int (*restart)(void *state); /* for the beginning of a member; 0 or -ENOMEM */
 	void (*close)(void *state);
+	size_t (*memory)(void *state); /* bytes that it takes now; NULL: a few MB at most */
 };
 
 /* The method, or NULL if the program has not added it. */

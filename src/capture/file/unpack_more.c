@@ -95,6 +95,11 @@ static void zstd_close(void *state)
 	free(b);
 }
 
+static size_t zstd_memory(void *state)
+{
+	return ZSTD_sizeof_DCtx(((struct by_block *)state)->zstd);
+}
+
 /* lz4 looks back 64 KiB and has blocks of at most 4 MiB. */
 
 static void *lz4_open(void)
@@ -188,6 +193,11 @@ static int xz_step(void *state, struct ow_unpack_io *io)
 	}
 }
 
+static size_t xz_memory(void *state)
+{
+	return lzma_memusage(state);
+}
+
 /* bzip2 takes 4 MB at most. */
 
 static void *bzip2_open(void)
@@ -235,10 +245,10 @@ static void bzip2_close(void *state)
 
 void ow_unpack_more(void)
 {
-	static const struct ow_unpack_method zstd = {zstd_open, zstd_step, zstd_restart, zstd_close},
-					     lz4 = {lz4_open, lz4_step, lz4_restart, lz4_close},
-					     xz = {xz_open, xz_step, xz_restart, xz_close},
-					     bzip2 = {bzip2_open, bzip2_step, bzip2_restart, bzip2_close};
+	static const struct ow_unpack_method zstd = {zstd_open, zstd_step, zstd_restart, zstd_close, zstd_memory},
+					     lz4 = {lz4_open, lz4_step, lz4_restart, lz4_close, NULL},
+					     xz = {xz_open, xz_step, xz_restart, xz_close, xz_memory},
+					     bzip2 = {bzip2_open, bzip2_step, bzip2_restart, bzip2_close, NULL};
 
 	ow_unpack_allow(OW_PACKING_ZSTD, &zstd);
 	ow_unpack_allow(OW_PACKING_LZ4, &lz4);
