@@ -151,10 +151,18 @@ static void bound_text(const struct ow_value *value, char text[OW_DURATION_TEXT]
 		ow_duration_text(half, text);
 }
 
+/* Packets that did not arrive may have gone to another peer: none of them counts as lost, and 0 would be read as such. */
+static bool loss_is_elsewhere(const struct ow_interval_result *r)
+{
+	return r->sent && !r->pending && !r->lost && r->loss_ratio.status == OW_VALUE_NONE;
+}
+
 static void lost_cell(const struct ow_interval_result *r, char cell[OW_TABLE_CELL])
 {
 	char low[OW_FORMAT], high[OW_FORMAT];
-	if (!r->pending)
+	if (loss_is_elsewhere(r))
+		snprintf(cell, OW_TABLE_CELL, "-");
+	else if (!r->pending)
 		snprintf(cell, OW_TABLE_CELL, "%s", ow_format_short(r->lost, (int)columns[LOST].width, low));
 	else if (snprintf(cell, OW_TABLE_CELL, "%" PRIu64 "-%" PRIu64, r->lost, r->lost + r->pending) >
 	         (int)columns[LOST].width)
@@ -356,11 +364,16 @@ static void put_sums(FILE *out, const struct ow_interval_result *r)
 	char from[OW_RESULT_NAME];
 	uint64_t decided = r->sent - r->pending;
 	ow_format_clean(r->from, false, from, sizeof from);
-	fprintf(out, "%s sent, %s received, %s lost", ow_format_count(r->sent, sent),
-	        ow_format_count(r->received, received), ow_format_count(r->lost, lost));
-	if (decided)
+	fprintf(out, "%s sent, %s received, ", ow_format_count(r->sent, sent), ow_format_count(r->received, received));
+	if (loss_is_elsewhere(r))
+		fputs("loss not known", out);
+	else
+		fprintf(out, "%s lost", ow_format_count(r->lost, lost));
+	if (decided && !loss_is_elsewhere(r))
 		fprintf(out, " (%s)", ow_format_share(r->lost, decided, share));
 	fprintf(out, ", %s duplicate%s\n", ow_format_count(r->duplicated, copies), ow_plural(r->duplicated, "", "s"));
+	if (loss_is_elsewhere(r) && r->loss_ratio.reason)
+		fprintf(out, "loss: %s\n", ow_reason_text(r->loss_ratio.reason));
 	if (r->pending)
 		fprintf(out, "%s undecided: %s\n", ow_format_count(r->pending, sent),
 		        r->active ? "it is not known in which direction they were lost, or they were in flight"
@@ -514,5 +527,6 @@ void ow_render_summary(FILE *out, const struct ow_interval_result *r)
 	put_delays(out, r);
 	put_order(out, r);
 	put_trust(out, r);
-	put_clocks(out, r);
+	if (r->mean_ns.reason != OW_REASON_EACH_PEER)
+		put_clocks(out, r);
 }

@@ -61,6 +61,12 @@ static void put_intervals(FILE *out, const struct ow_stored_sum *sum)
 	fputc('\n', out);
 }
 
+/* As in the lines of intervals: what did not arrive may have gone to another peer. */
+static bool loss_is_elsewhere(const struct ow_interval_result *n, double loss)
+{
+	return n->sent && !n->lost && !isfinite(loss);
+}
+
 static void put_counts(FILE *out, const struct ow_stored_sum *sum)
 {
 	struct ow_interval_result n = {.length_ns = 0};
@@ -69,9 +75,12 @@ static void put_counts(FILE *out, const struct ow_stored_sum *sum)
 	double loss = ow_stored_sum_loss(sum);
 	if (isfinite(loss))
 		ow_format_percent(loss, share);
-	fprintf(out, "%s sent, %s received, %s lost (%s), %s duplicate%s\n", ow_format_count(n.sent, a),
-	        ow_format_count(n.received, b), ow_format_count(n.lost, c), share, ow_format_count(n.duplicated, d),
-	        ow_plural(n.duplicated, "", "s"));
+	fprintf(out, "%s sent, %s received, ", ow_format_count(n.sent, a), ow_format_count(n.received, b));
+	if (loss_is_elsewhere(&n, loss))
+		fputs("loss not known", out);
+	else
+		fprintf(out, "%s lost (%s)", ow_format_count(n.lost, c), share);
+	fprintf(out, ", %s duplicate%s\n", ow_format_count(n.duplicated, d), ow_plural(n.duplicated, "", "s"));
 	ow_render_counts(out, &n);
 	if (n.pending)
 		fprintf(out, "%s undecided\n", ow_format_count(n.pending, a));
@@ -119,7 +128,7 @@ static void put_rest(FILE *out, const struct ow_stored_sum *sum)
 	if (sum->clock_error_ns > 0)
 		fprintf(out, "clock error: at most %s in each delay\n",
 		        ow_duration_cell((double)sum->clock_error_ns, error));
-	if (sum->clock_unknown)
+	if (sum->clock_unknown && sum->weight > 0)
 		fprintf(out, "clock error unknown in %s %s: a clock was not synchronised\n",
 		        ow_format_count(sum->clock_unknown, count),
 		        ow_plural(sum->clock_unknown, "interval", "intervals"));
@@ -184,7 +193,8 @@ static void cells_of(const struct ow_stored_sum *sum, ow_table_cells cell)
 	                         sum->p99_ns.count ? sum->p99_ns.low : NAN, sum->p99_ns.count ? sum->p99_ns.high : NAN};
 	snprintf(cell[AVAILABLE], OW_TABLE_CELL, "%s", isfinite(share) ? ow_format_percent(share, text) : "-");
 	snprintf(cell[SENT], OW_TABLE_CELL, "%s", ow_format_short(n.sent, (int)columns[SENT].width, text));
-	snprintf(cell[LOST], OW_TABLE_CELL, "%s", ow_format_short(n.lost, (int)columns[LOST].width, text));
+	snprintf(cell[LOST], OW_TABLE_CELL, "%s",
+	         loss_is_elsewhere(&n, loss) ? "-" : ow_format_short(n.lost, (int)columns[LOST].width, text));
 	snprintf(cell[UNSHARED], OW_TABLE_CELL, "%s",
 	         ow_format_short(n.unshared_sent, (int)columns[UNSHARED].width, text));
 	snprintf(cell[WHOLE], OW_TABLE_CELL, "%s",

@@ -238,6 +238,32 @@ static void lane_names(void **state)
 	assert_non_null(strstr(text, "d?sseldorf"));
 }
 
+/* Where the packets go to several peers, one of them cannot tell what is lost: no text says that nothing is. */
+static void loss_of_one_of_several(void **state)
+{
+	(void)state;
+	struct ow_interval_result r = sample_live(0);
+	r.lost = r.pending = 0;
+	r.matched = r.sent - r.late;
+	r.loss_ratio = sample_none(OW_REASON_OTHER_PEERS);
+	char *text = lines(80, false, &r, 1);
+	assert_non_null(strstr(text, "voice london>paris    100,000       -        -"));
+	free(text);
+	text = summary(&r);
+	assert_non_null(strstr(text, " received, loss not known, "));
+	assert_non_null(strstr(text, "\nloss: what did not arrive here may have gone to another peer"));
+	assert_null(strstr(text, " lost ("));
+	free(text);
+	/* All together have loss, and no delays that clocks could disturb. */
+	r.loss_ratio = ow_value_exact(0);
+	r.mean_ns = sample_none(OW_REASON_EACH_PEER);
+	r.clock_to = (struct ow_clock_state){false, OW_CLOCK_UNKNOWN};
+	text = summary(&r);
+	assert_non_null(strstr(text, " 0 lost (0 %)"));
+	assert_null(strstr(text, "clock"));
+	free(text);
+}
+
 /* clang-format off */
 static const char of_a_run[] =
 "--- voice london>paris ---\n"
@@ -317,7 +343,8 @@ int main(void)
 		cmocka_unit_test(scope_columns),    cmocka_unit_test(event_lines),
 		cmocka_unit_test(without_terminal), cmocka_unit_test(heading_again),
 		cmocka_unit_test(colour_only_adds), cmocka_unit_test(terminal_obeys_nothing),
-		cmocka_unit_test(lane_names),       cmocka_unit_test(summary_of_a_run),
+		cmocka_unit_test(lane_names),       cmocka_unit_test(loss_of_one_of_several),
+		cmocka_unit_test(summary_of_a_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
