@@ -441,6 +441,23 @@ static int warn_unknown(struct ow_path *path)
 		lost);
 }
 
+/* What a pair says of one capture is said of that point, once: its other pairs find the same. */
+static int warn_pair(struct ow_path *path, const char *from, const char *to, const char *text)
+{
+	bool of_one = strncmp(text, "A: ", 3) == 0 || strncmp(text, "B: ", 3) == 0;
+	int r = of_one ? warn(path, "%s: %s", text[0] == 'A' ? from : to, text + 3)
+	               : warn(path, "%s (A) and %s (B) by themselves: %s", from, to, text);
+	size_t last = path->report.warnings - 1;
+	for (size_t i = 0; r == 0 && i < last; i++) {
+		if (strcmp(path->warning[i], path->warning[last]) != 0)
+			continue;
+		free(path->warning[last]);
+		path->report.warnings--;
+		break;
+	}
+	return r;
+}
+
 static int warn_pairs(struct ow_path *path)
 {
 	int r = 0;
@@ -453,7 +470,7 @@ static int warn_pairs(struct ow_path *path)
 			r = warn(path, "%s and %s: %s", from, to, pair->err.text);
 		const struct ow_match_report *report = pair->match ? ow_match_report(pair->match) : NULL;
 		for (size_t i = 0; report && (neighbours || k == 0) && i < report->warnings && r == 0; i++)
-			r = warn(path, "%s (A) and %s (B) by themselves: %s", from, to, report->warning[i]);
+			r = warn_pair(path, from, to, report->warning[i]);
 	}
 	return r;
 }
