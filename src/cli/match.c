@@ -140,15 +140,15 @@ static const struct ow_option options[] = {
          "of tags and of tunnels that are entered."},
 	{"since", 0, "TIME", ow_option_text, FIELD(since),
          "Only packets captured from then on: '2026-11-15 10:02', 10:02:30, 10:02Z, +90s after the first packet."},
+	{"until", 0, "TIME", ow_option_text, FIELD(until), "Only packets captured before then."},
 	{"flow", 0, "FLOW", ow_option_text, FIELD(flow),
          "Follow one connection packet by packet, in both directions: '10.0.0.1:80 > 10.0.0.2:1234 tcp', as tables of "
          "flows show it."},
 	{"class", 0, "NAME=FILTER", set_class, FIELD(classes),
-         "Also results of the packets that this filter accepts; up to 8 times."},
+         "Also results from end to end of the packets that this filter accepts; up to 8 times."},
 	{"by", 0, "port", set_by, FIELD(by_port),
          "One capture that many taps share: the ports in the stamps of the capture device are the points. FILE#PORT "
          "or FILE#DEVICE:PORT is one of them."},
-	{"until", 0, "TIME", ow_option_text, FIELD(until), "Only packets captured before then."},
 
 	{NULL, 0, NULL, NULL, 0, "Time:"},
 	{"stamps", 0, "WHOSE", set_stamps, FIELD(match.stamps),
@@ -205,11 +205,12 @@ static void help(void)
 	fputs("usage: oneway match [OPTION]... A [HOP]... B\n"
 	      "\n"
 	      "Matches two captures of the same traffic packet by packet: exact one-way delay,\n"
-	      "loss, duplicates and reordering between the points where A and B were taken. Any\n"
-	      "pcap or pcapng file, also compressed (gzip, zstd, lz4, xz, bzip2); - is standard\n"
-	      "input. Instead of a file: a folder of files, a quoted pattern, or several of\n"
-	      "them joined by +; NAME= before it names the point. With more than two points:\n"
-	      "hop by hop and end to end. Durations have a unit: ns, us, ms, s, min, h, d.\n",
+	      "loss, duplicates and reordering between the points where A and B were taken.\n"
+	      "Files are pcap, pcapng, snoop or ERF, also compressed (gzip, zstd, lz4, xz,\n"
+	      "bzip2); - is standard input. Instead of a file: a folder of files, a quoted\n"
+	      "pattern, or several of them joined by +; NAME= before it names the point. With\n"
+	      "more than two points: hop by hop and end to end. Durations have a unit: ns, us,\n"
+	      "ms, s, min, h, d.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -538,9 +539,9 @@ static void print_report(const struct collector *c, const struct arguments *args
 		ow_report_path_text(out, path, ow_terminal_is(out) ? width : 0, colour);
 	ow_report_match_text(out, report, args->points.given, ow_terminal_is(out) ? width : 0, colour);
 	if (args->classes.count)
-		ow_report_match_classes_text(out, &args->classes);
+		ow_report_match_classes_text(out, &args->classes, (unsigned)width, colour);
 	if (args->flow)
-		ow_report_match_packets_text(out, &c->packets);
+		ow_report_match_packets_text(out, &c->packets, (unsigned)width, colour);
 	if (args->flows)
 		ow_report_match_flows_text(out, &c->flows, args->top ? args->top : TOP_DEFAULT, args->least, width,
 		                           colour);

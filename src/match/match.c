@@ -87,7 +87,8 @@ static int refuse_choice(const struct ow_match *m, struct ow_error *err)
 		if (f->packets == 0 && (m->options.since_ns || m->options.until_ns))
 			return ow_error_set(err, ENOMSG, "%.200s: no packet of the time that was asked for", path);
 		if (f->packets && f->packets == f->filtered)
-			return ow_error_set(err, ENOMSG, "%.200s: the filter accepts no packet", path);
+			return ow_error_set(err, ENOMSG, "%.200s: the filter accepts no packet (--filter, --flow)",
+			                    path);
 	}
 	return 0;
 }

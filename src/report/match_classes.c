@@ -2,39 +2,57 @@
 #include "report/match_classes.h"
 
 #include "base/format.h"
+#include "base/table.h"
 #include "base/time.h"
 #include "result/json.h"
 #include <string.h>
 
-static void put_row(FILE *out, const char *name, int width, const char *direction, const struct ow_result *result)
+#define NAME_LEAST 5
+#define NAME_MOST  32
+
+enum { WAY, SENT, LOST, LOSS, MEAN, P99, NUMBERS };
+
+static const struct ow_table_column columns[NUMBERS] = {
+	[WAY] = {"", 7, 0, .left = true}, [SENT] = {"sent", 11, 4}, [LOST] = {"lost", 9, 1},
+	[LOSS] = {"loss", 7, 3},          [MEAN] = {"mean", 10, 2}, [P99] = {"p99", 10, 5},
+};
+
+static void put_row(const struct ow_table *table, const char *name, unsigned name_columns, const char *way,
+                    const struct ow_result *result)
 {
-	char sent[OW_FORMAT], lost[OW_FORMAT], loss[16] = "-", mean[OW_DURATION_TEXT] = "-",
-					       p99[OW_DURATION_TEXT] = "-";
-	ow_format_count(result->sent, sent);
-	ow_format_count(result->lost, lost);
+	ow_table_cells cell = {[LOSS] = "-", [MEAN] = "-", [P99] = "-"};
+	snprintf(cell[WAY], OW_TABLE_CELL, "%s", way);
+	ow_format_short(result->sent, 11, cell[SENT]);
+	ow_format_short(result->lost, 9, cell[LOST]);
 	if (result->sent)
-		snprintf(loss, sizeof loss, "%.3g%%", 100 * (double)result->lost / (double)result->sent);
+		ow_format_percent((double)result->lost / (double)result->sent, cell[LOSS]);
 	if (result->delay.samples) {
-		ow_duration_text(result->delay.mean_ns, mean);
-		ow_duration_text(result->delay.quantile_ns[OW_Q99], p99);
+		ow_duration_text(result->delay.mean_ns, cell[MEAN]);
+		ow_duration_text(result->delay.quantile_ns[OW_Q99], cell[P99]);
 	}
-	fprintf(out, "  %-*s  %s %11s %9s %7s %10s %10s\n", width, name, direction, sent, lost, loss, mean, p99);
+	fputs("  ", table->out);
+	ow_table_name(table->out, name, name_columns);
+	ow_table_row(table, cell, result->lost ? 1u << LOST : 0);
 }
 
-void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *classes)
+void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *classes, unsigned width, bool colour)
 {
-	int width = 5;
+	struct ow_table table = {out, columns, NUMBERS, .colour = colour};
+	size_t longest = NAME_LEAST;
 	for (unsigned i = 0; i < classes->count; i++) {
-		int length = (int)strlen(classes->name[i]);
-		width = length > width ? length : width;
+		size_t length = ow_format_columns(classes->name[i]);
+		longest = length > longest ? length : longest;
 	}
-	fprintf(out, "\n  %-*s  %-6s %11s %9s %7s %10s %10s\n", width, "class", "", "sent", "lost", "loss", "mean",
-	        "p99");
+	unsigned name =
+		ow_table_fit_name(&table, width, 2, NAME_LEAST, longest < NAME_MOST ? (unsigned)longest : NAME_MOST);
+	fputs("\n  ", out);
+	ow_table_name(out, "class", name);
+	ow_table_titles(&table);
 	for (unsigned i = 0; i < classes->count; i++) {
 		const struct ow_result *result = classes->result[i];
-		put_row(out, classes->name[i], width, "A to B", &result[OW_A_TO_B]);
+		put_row(&table, classes->name[i], name, " A to B", &result[OW_A_TO_B]);
 		if (result[OW_B_TO_A].sent + result[OW_B_TO_A].received)
-			put_row(out, "", width, "B to A", &result[OW_B_TO_A]);
+			put_row(&table, "", name, " B to A", &result[OW_B_TO_A]);
 	}
 }
 

@@ -16,6 +16,6 @@ struct ow_match_classes {
 };
 
 /* A table with a row for each class and direction that has packets. */
-void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *classes);
+void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *classes, unsigned width, bool colour);
 /* The array of classes. */
 void ow_report_match_classes_json(struct ow_json *json, const struct ow_match_classes *classes);

@@ -2,7 +2,7 @@
 #include "report/match_packets.h"
 
 #include "base/array.h"
-#include "base/format.h"
+#include "base/table.h"
 #include "base/time.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -77,37 +77,41 @@ static int64_t delay_of(const struct ow_match_packet *p)
 	return (int64_t)(p->direction == OW_A_TO_B ? later : 0 - later);
 }
 
-static void put_number(FILE *out, uint64_t number)
-{
-	if (number)
-		fprintf(out, " %10" PRIu64, number);
-	else
-		fprintf(out, " %10s", "-");
-}
+enum { AFTER, WAY, BYTES, DELAY, IN_A, IN_B, CELLS };
 
-static void put_row(FILE *out, const struct ow_match_packet *p, int64_t first_ns)
+static const struct ow_table_column columns[CELLS] = {
+	[AFTER] = {"sent after s", 14, 0}, [WAY] = {"", 7, 2, .left = true}, [BYTES] = {"bytes", 6, 5},
+	[DELAY] = {"delay", 14, 1},        [IN_A] = {"frame in A", 10, 3},   [IN_B] = {"in B", 10, 4},
+};
+
+static void put_row(const struct ow_table *table, const struct ow_match_packet *p, int64_t first_ns)
 {
-	static const char *const way[] = {"A to B", "B to A", ""};
-	char fate[OW_DURATION_TEXT + 8];
-	double after_s = (double)((uint64_t)time_of(p) - (uint64_t)first_ns) / 1e9;
-	snprintf(fate, sizeof fate, "%s", p->fate == OW_FATE_MATCHED ? "ambiguous" : fate_name[p->fate]);
+	static const char *const way[] = {" A to B", " B to A", ""};
+	ow_table_cells cell = {[IN_A] = "-", [IN_B] = "-"};
+	snprintf(cell[AFTER], OW_TABLE_CELL, "%.9f", (double)((uint64_t)time_of(p) - (uint64_t)first_ns) / 1e9);
+	snprintf(cell[WAY], OW_TABLE_CELL, "%s", way[p->direction]);
+	snprintf(cell[BYTES], OW_TABLE_CELL, "%" PRIu32, p->bytes);
+	snprintf(cell[DELAY], OW_TABLE_CELL, "%s", p->fate == OW_FATE_MATCHED ? "ambiguous" : fate_name[p->fate]);
 	if (p->known) {
 		char delay[OW_DURATION_TEXT];
 		ow_duration_text((double)delay_of(p), delay);
-		snprintf(fate, sizeof fate, "%s%s", p->estimated ? "~ " : "", delay);
+		snprintf(cell[DELAY], OW_TABLE_CELL, "%s%s", p->estimated ? "~ " : "", delay);
 	}
-	fprintf(out, "%16.9f  %-6s %6" PRIu32 " %14s", after_s, way[p->direction], p->bytes, fate);
-	put_number(out, p->number[OW_SIDE_A]);
-	put_number(out, p->number[OW_SIDE_B]);
-	fputc('\n', out);
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		if (p->number[side])
+			snprintf(cell[side == OW_SIDE_A ? IN_A : IN_B], OW_TABLE_CELL, "%" PRIu64, p->number[side]);
+	}
+	ow_table_row(table, cell, p->fate == OW_FATE_LOST ? 1u << DELAY : 0);
 }
 
-void ow_report_match_packets_text(FILE *out, const struct ow_match_packets *packets)
+void ow_report_match_packets_text(FILE *out, const struct ow_match_packets *packets, unsigned width, bool colour)
 {
-	fprintf(out, "\npackets of %s\n%16s  %-6s %6s %14s %10s %10s\n", packets->flow, "sent after s", "", "bytes",
-	        "delay", "in A", "in B");
+	struct ow_table table = {out, columns, CELLS, .colour = colour};
+	ow_table_fit(&table, width);
+	fprintf(out, "\npackets of %s\n", packets->flow);
+	ow_table_titles(&table);
 	for (size_t i = 0; i < packets->count; i++)
-		put_row(out, &packets->packet[i], time_of(&packets->packet[0]));
+		put_row(&table, &packets->packet[i], time_of(&packets->packet[0]));
 	if (packets->omitted)
 		fprintf(out, "  and %" PRIu64 " more\n", packets->omitted);
 }
