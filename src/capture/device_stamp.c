@@ -56,11 +56,39 @@ static uint16_t ethertype(const struct ow_frame *frame, uint32_t *ret_offset)
 	return 0;
 }
 
+/* The ethertype of the packet behind labels of MPLS and the header of PPPoE, as far as it is IP. */
+static uint16_t inner_type(const struct ow_frame *frame, uint32_t *ret_offset)
+{
+	uint16_t type = ethertype(frame, ret_offset);
+	uint32_t at = *ret_offset;
+	if (type == 0x8847 || type == 0x8848) {
+		while (frame->caplen >= at + 4 && !(frame->data[at + 2] & 1))
+			at += 4;
+		at += 4;
+	} else if (type == 0x8864) {
+		at += 8;
+	} else {
+		return type;
+	}
+	unsigned version = frame->caplen > at ? frame->data[at] >> 4 : 0;
+	if (version != 4 && version != 6)
+		return type;
+	*ret_offset = at;
+	return version == 4 ? 0x0800 : 0x86dd;
+}
+
+static bool is_ip(const struct ow_frame *frame)
+{
+	uint32_t at = 0;
+	uint16_t type = inner_type(frame, &at);
+	return type == 0x0800 || type == 0x86dd;
+}
+
 /* The first byte behind the packet. A packet without a length (0), as hosts show it, reaches to the end of the frame. */
 static uint32_t packet_end(const struct ow_frame *frame)
 {
 	uint32_t at = 0;
-	uint16_t type = ethertype(frame, &at);
+	uint16_t type = inner_type(frame, &at);
 	if (type == 0x0800 && frame->caplen >= at + 20) {
 		uint32_t total = ow_load_be16(frame->data + at + 2);
 		return total ? at + total : frame->caplen;
@@ -252,10 +280,12 @@ static struct ow_device_format candidate(unsigned i, bool fcs)
 static void note(struct ow_device_evidence *e, const struct ow_device_stamp *stamp, int64_t captured_ns)
 {
 	int64_t offset_ns = stamp->time_ns - captured_ns;
+	if (e->stamps && llabs(offset_ns - e->offset_ns) > OFFSET_NS && ++e->others <= e->stamps)
+		return;
+	if (e->others > e->stamps) /* most stamps have another offset than the first */
+		*e = (struct ow_device_evidence){0};
 	if (e->stamps == 0)
 		e->offset_ns = offset_ns;
-	if (llabs(offset_ns - e->offset_ns) > OFFSET_NS)
-		return;
 	e->stamps++;
 	e->deviation_ns += (uint64_t)llabs(offset_ns - e->offset_ns);
 	e->changes += stamp->time_ns != e->last_ns;
@@ -271,11 +301,14 @@ static bool has_fcs(const struct ow_frame *frame)
 void ow_device_survey_add(struct ow_device_survey *survey, const struct ow_frame *frame)
 {
 	struct ow_device_stamp stamp;
+	uint32_t at;
 	if (frame->linktype != 1 || frame->caplen < ETHERNET_HEADER + FCS_BYTES)
 		return;
-	uint32_t at;
+	bool header = ethertype(frame, &at) == ARISTA_TYPE;
+	if (!is_ip(frame) && !header)
+		return; /* where its packet ends is not known, so times of the packet may look like a trailer */
 	survey->frames++;
-	if (frame->caplen < packet_end(frame) + VSS_BYTES && ethertype(frame, &at) != ARISTA_TYPE)
+	if (frame->caplen < packet_end(frame) + VSS_BYTES && !header)
 		return; /* no room for any trailer */
 	survey->with_fcs += frame->caplen == frame->len && has_fcs(frame);
 	for (unsigned fcs = 0; fcs < 2; fcs++) {

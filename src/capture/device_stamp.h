@@ -56,10 +56,11 @@ bool ow_device_stamp_read(const struct ow_device_format *format, const struct ow
 #define OW_DEVICE_FRAMES     2000U /* as many suffice */
 
 struct ow_device_survey {
-	uint64_t frames; /* whole Ethernet frames */
+	uint64_t frames; /* Ethernet frames of which the end of the packet is known */
 	uint64_t with_fcs;
 	struct ow_device_evidence {
 		uint64_t stamps, changes;
+		uint64_t others;             /* stamps that are far from that offset */
 		int64_t offset_ns, last_ns;  /* of the first stamp against the capture's time; the last stamp */
 		uint64_t deviation_ns;       /* sum of the differences from that offset */
 	} evidence[2][OW_DEVICE_CANDIDATES]; /* without and with an FCS behind the trailer */

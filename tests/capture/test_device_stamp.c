@@ -103,7 +103,7 @@ static void test_arista(void **state)
 /* Bytes of any kind and length: nothing is read beyond them (a sanitizer would see it), and nothing is found. */
 static void test_noise(void **state)
 {
-	static const uint16_t types[] = {0x0800, 0x86dd, 0x8100, 0xd28b, 0x0806};
+	static const uint16_t types[] = {0x0800, 0x86dd, 0x8100, 0xd28b, 0x8847, 0x8864, 0x0806};
 	static const uint16_t magics[] = {0x22e5, 0xaf12};
 	struct ow_device_survey survey = {0};
 	struct ow_random random;
@@ -117,11 +117,11 @@ static void test_noise(void **state)
 		for (uint32_t k = 0; k < size; k++)
 			data[k] = (uint8_t)ow_random_u64(&random);
 		if (size >= 14)
-			ow_store_be16(data + 12, types[i % 5]);
+			ow_store_be16(data + 12, types[i % 7]);
 		if (size >= 20 && i % 3 == 0)
 			memset(data + 14, 0, 6);
-		if (size >= 20 && i % 7 < 2)
-			ow_store_be16(data + size - 4 - i % 2 * 4, magics[i % 7]);
+		if (size >= 20 && i % 11 < 2)
+			ow_store_be16(data + size - 4 - i % 2 * 4, magics[i % 11]);
 		struct ow_frame frame = {
 			.data = data, .caplen = size, .len = size + (i % 4 == 0), .linktype = 1, .time_ns = i * 1000};
 		ow_device_survey_add(&survey, &frame);
@@ -130,13 +130,55 @@ static void test_noise(void **state)
 	assert_int_equal(ow_device_survey_result(&survey).device, OW_DEVICE_NONE);
 }
 
+/* What a survey finds in frames that end in seconds and nanoseconds: `size` bytes, the first stamp late by `late_s`. */
+static enum ow_device survey_of(uint8_t *data, uint32_t size, uint32_t late_s)
+{
+	struct ow_device_survey survey = {0};
+	for (uint32_t i = 0; i < 200; i++) {
+		struct ow_frame frame = {.data = data,
+		                         .caplen = size,
+		                         .len = size,
+		                         .linktype = 1,
+		                         .time_ns = 1700000000 * OW_NS_PER_S + i * 1000};
+		ow_store_be32(data + size - 8, 1700000000 + (i ? 0 : late_s));
+		ow_store_be32(data + size - 4, i * 1000);
+		ow_device_survey_add(&survey, &frame);
+	}
+	return ow_device_survey_result(&survey).device;
+}
+
+/* A time at the end of a packet is not a trailer, whatever carries the packet. */
+static void test_time_in_packet(void **state)
+{
+	static const uint16_t types[] = {0x8847, 0x8848, 0x8864, 0x88e5, 0x88f7};
+	(void)state;
+	for (unsigned i = 0; i < sizeof types / sizeof *types; i++) {
+		uint32_t header = types[i] == 0x8864 ? 22 : 18;
+		uint8_t data[128] = {0};
+		ow_store_be16(data + 12, types[i]);
+		data[16] = 1; /* the only label */
+		data[header] = 0x45;
+		ow_store_be16(data + header + 2, 40);
+		assert_int_equal(survey_of(data, header + 40, 0), OW_DEVICE_NONE);
+		assert_int_equal(survey_of(data, header + 48, 0), i < 3 ? OW_DEVICE_VSS : OW_DEVICE_NONE);
+	}
+}
+
+static void test_first_stamp_is_wrong(void **state)
+{
+	uint8_t data[128];
+	(void)state;
+	make_frame(data);
+	assert_int_equal(survey_of(data, FRAME + 8, 0), OW_DEVICE_VSS);
+	assert_int_equal(survey_of(data, FRAME + 8, 5000), OW_DEVICE_VSS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metawatch),
-		cmocka_unit_test(test_inside_of_packet),
-		cmocka_unit_test(test_arista),
-		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_metawatch),      cmocka_unit_test(test_inside_of_packet),
+		cmocka_unit_test(test_arista),         cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_time_in_packet), cmocka_unit_test(test_first_stamp_is_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
