@@ -21,12 +21,12 @@ int ow_impair_init(struct ow_impair *impair, const struct ow_impair_options *opt
 		ow_queue_init_fifo(&impair->link, options->bandwidth_bps, buffer);
 	ow_stream_seed(&impair->random, options->path.seed,
 	               direction == OW_A_TO_B ? OW_STREAM_STAMP_A : OW_STREAM_STAMP_B);
-	return ow_path_init(&impair->path, &options->path, direction);
+	return ow_sim_path_init(&impair->path, &options->path, direction);
 }
 
 void ow_impair_done(struct ow_impair *impair)
 {
-	ow_path_done(&impair->path);
+	ow_sim_path_done(&impair->path);
 }
 
 void ow_impair_pass(struct ow_impair *impair, int64_t time_ns, uint32_t len, uint32_t flow,
@@ -50,7 +50,7 @@ void ow_impair_pass(struct ow_impair *impair, int64_t time_ns, uint32_t len, uin
 	wire.body_len = len > ETHER_HEADER ? len - ETHER_HEADER : 0;
 	struct ow_passage passage;
 	uint64_t dropped = impair->path.dropped;
-	ow_path_pass(&impair->path, &wire, &passage);
+	ow_sim_path_pass(&impair->path, &wire, &passage);
 	if (passage.lost)
 		impaired.fate = impair->path.dropped > dropped ? OW_IMPAIR_QUEUE_FULL : OW_IMPAIR_LOST;
 	impaired.due_ns = passage.arrival_ns;

@@ -19,7 +19,7 @@ struct ow_impair_options {
 #define OW_IMPAIR_BUFFER_S 0.05
 
 struct ow_impair {
-	struct ow_path path;
+	struct ow_sim_path path;
 	struct ow_queue link;
 	bool limited;
 	double reorder;

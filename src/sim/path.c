@@ -11,9 +11,9 @@
 /* Queues contain frames: an Ethernet header for every packet. */
 #define FRAME_HEADER 14
 
-int ow_path_init(struct ow_path *path, const struct ow_sim_options *options, enum ow_direction direction)
+int ow_sim_path_init(struct ow_sim_path *path, const struct ow_sim_options *options, enum ow_direction direction)
 {
-	*path = (struct ow_path){.options = options};
+	*path = (struct ow_sim_path){.options = options};
 	ow_stream_seed(&path->random, options->seed, direction == OW_A_TO_B ? OW_STREAM_PATH : OW_STREAM_PATH_REVERSE);
 	ow_loss_init(&path->loss, &options->loss, &path->random);
 	for (unsigned i = 0; i < options->delay.paths; i++) {
@@ -28,13 +28,13 @@ int ow_path_init(struct ow_path *path, const struct ow_sim_options *options, enu
 	return 0;
 }
 
-void ow_path_done(struct ow_path *path)
+void ow_sim_path_done(struct ow_sim_path *path)
 {
 	ow_drift_free(path->drift);
 	path->drift = NULL;
 }
 
-static unsigned choose(struct ow_path *path, const struct ow_wire *wire)
+static unsigned choose(struct ow_sim_path *path, const struct ow_wire *wire)
 {
 	const struct ow_sim_delay *delay = &path->options->delay;
 	if (delay->paths == 1)
@@ -53,7 +53,7 @@ static unsigned choose(struct ow_path *path, const struct ow_wire *wire)
  * The delay in ns; negative: a queue dropped the packet. A lost packet also draws a delay, so that loss does not change
  * the delays of others.
  */
-static int64_t traverse(struct ow_path *path, const struct ow_wire *wire, bool lost)
+static int64_t traverse(struct ow_sim_path *path, const struct ow_wire *wire, bool lost)
 {
 	unsigned i = choose(path, wire);
 	const struct ow_sim_model *model = &path->options->delay.path[i];
@@ -65,7 +65,7 @@ static int64_t traverse(struct ow_path *path, const struct ow_wire *wire, bool l
 	                     ow_wire_len(wire) + wire->missing + FRAME_HEADER, &path->random);
 }
 
-void ow_path_pass(struct ow_path *path, const struct ow_wire *wire, struct ow_passage *ret_passage)
+void ow_sim_path_pass(struct ow_sim_path *path, const struct ow_wire *wire, struct ow_passage *ret_passage)
 {
 	const struct ow_sim_options *options = path->options;
 	struct ow_passage passage = {.lost = ow_loss_next(&path->loss, &path->random)};

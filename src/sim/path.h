@@ -7,7 +7,7 @@
 #include "sim/wire.h"
 
 /* One direction of the path: decides the fate of each packet. */
-struct ow_path {
+struct ow_sim_path {
 	const struct ow_sim_options *options;
 	struct ow_random random;
 	struct ow_loss loss;
@@ -17,8 +17,8 @@ struct ow_path {
 	uint64_t dropped;       /* by a queue */
 };
 
-int ow_path_init(struct ow_path *path, const struct ow_sim_options *options, enum ow_direction direction);
-void ow_path_done(struct ow_path *path);
+int ow_sim_path_init(struct ow_sim_path *path, const struct ow_sim_options *options, enum ow_direction direction);
+void ow_sim_path_done(struct ow_sim_path *path);
 
 struct ow_passage {
 	bool lost;
@@ -27,4 +27,4 @@ struct ow_passage {
 	int64_t copy_ns;    /* arrival of a second copy, 0 = none */
 };
 /* Sends a packet at its time; packets must come in the order of sending. */
-void ow_path_pass(struct ow_path *path, const struct ow_wire *wire, struct ow_passage *ret_passage);
+void ow_sim_path_pass(struct ow_sim_path *path, const struct ow_wire *wire, struct ow_passage *ret_passage);

@@ -24,7 +24,7 @@ struct run {
 	struct ow_wire_pool *pool;
 	struct ow_traffic *traffic;
 	struct ow_account account;
-	struct ow_path path[OW_DIRECTIONS];
+	struct ow_sim_path path[OW_DIRECTIONS];
 	struct ow_point_side *side[OW_SIDES];
 };
 
@@ -33,7 +33,7 @@ static void run_done(struct run *run)
 	for (int i = 0; i < OW_SIDES; i++)
 		ow_point_side_free(run->side[i]);
 	for (int i = 0; i < OW_DIRECTIONS; i++)
-		ow_path_done(&run->path[i]);
+		ow_sim_path_done(&run->path[i]);
 	ow_traffic_free(run->traffic);
 	ow_account_done(&run->account);
 	ow_wire_pool_free(run->pool);
@@ -79,7 +79,7 @@ static int run_init(struct run *run, struct ow_error *err)
 	if (r >= 0)
 		r = ow_account_init(&run->account, &run->options);
 	for (int i = 0; r >= 0 && i < OW_DIRECTIONS; i++)
-		r = ow_path_init(&run->path[i], &run->options, (enum ow_direction)i);
+		r = ow_sim_path_init(&run->path[i], &run->options, (enum ow_direction)i);
 	if (r < 0)
 		return ow_error_set(err, -r, "out of memory");
 	r = ow_traffic_create(&run->options, run->pool, &run->traffic, err);
@@ -103,10 +103,10 @@ static void break_train(struct ow_wire *wire, bool superframe)
 static int pass(struct run *run, struct ow_wire *wire, struct ow_error *err)
 {
 	struct ow_point_side *receiver = run->side[wire->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A];
-	struct ow_path *path = &run->path[wire->direction];
+	struct ow_sim_path *path = &run->path[wire->direction];
 	struct ow_passage passage;
 	uint64_t dropped = path->dropped;
-	ow_path_pass(path, wire, &passage);
+	ow_sim_path_pass(path, wire, &passage);
 	if (passage.lost) {
 		bool covered = ow_point_side_covers(receiver, passage.arrival_ns);
 		ow_account_lost(&run->account, wire, covered, path->dropped > dropped);
