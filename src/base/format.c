@@ -72,7 +72,12 @@ const char *ow_format_rate(double rate, const char *unit, char text[OW_FORMAT])
 	int i = 0;
 	for (; i < 4 && rate >= 999.95; i++)
 		rate /= 1000;
-	snprintf(text, OW_FORMAT, "%.*f %s%s", rate >= 100 ? 1 : rate >= 10 ? 2 : 3, rate, prefix[i], unit);
+	snprintf(text, OW_FORMAT, "%.*f %s%s",
+	         rate >= 100  ? 1
+	         : rate >= 10 ? 2
+	         : rate > 0   ? 3
+	                      : 0,
+	         rate, prefix[i], unit);
 	return text;
 }
 

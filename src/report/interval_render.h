@@ -18,7 +18,8 @@ struct ow_render_text {
 	unsigned lines;              /* since the last heading */
 	char cause[OW_RESULT_CAUSE]; /* cause of the last partial result that was printed */
 	char day[16];                /* of the last line */
-	unsigned lane, shown;        /* columns of the longest lane so far; and at the last heading */
+	unsigned lane;               /* columns of the longest lane so far */
+	unsigned shown, lane_width;  /* at the last heading */
 	unsigned scope;              /* columns about scope that were not 0 so far */
 };
 void ow_render_text(struct ow_render_text *text, const struct ow_interval_result *result);

@@ -61,8 +61,12 @@ struct layout {
  * hidden: columns that are not needed. */
 static struct layout layout_of(unsigned width, unsigned longest, unsigned hidden)
 {
-	struct layout layout = {
-		.time = 12, .lane = LANE_FILE, .shown = ((1u << COLUMNS) - 1) & ~hidden, .cause = OW_RESULT_CAUSE};
+	struct layout layout = {.time = 12,
+	                        .lane = longest < LANE_FILE  ? LANE_FILE
+	                                : longest < LANE_MAX ? longest
+	                                                     : LANE_MAX,
+	                        .shown = ((1u << COLUMNS) - 1) & ~hidden,
+	                        .cause = OW_RESULT_CAUSE};
 	if (!width)
 		return layout;
 	struct ow_table table = {.column = columns, .count = COLUMNS, .hidden = hidden};
@@ -238,7 +242,7 @@ static void put_head(const struct ow_render_text *text, const struct ow_interval
 	fprintf(text->out, "%.*s%s%c%s", (int)layout->time, start, red ? "\033[31m" : "", mark, red ? "\033[0m" : "");
 	if (!layout->lane)
 		return;
-	/* Without a terminal there is no limit: a long name shifts the rest of its line. */
+	/* Without a terminal there is no limit: a very long name shifts the rest of its line. */
 	size_t used = ow_render_lane(r, text->width ? layout->lane : OW_RENDER_LANE, false, lane);
 	fprintf(text->out, " %s%*s", lane, used < layout->lane ? (int)(layout->lane - used) : 0, "");
 }
@@ -273,9 +277,10 @@ void ow_render_text(struct ow_render_text *text, const struct ow_interval_result
 	text->scope |= scope_columns(r);
 	struct layout layout = layout_of(text->width, text->lane, SCOPE_COLUMNS & ~text->scope);
 	/* A longer lane or another column needs a new heading. */
-	if (text->shown != layout.shown && text->lines)
+	if ((text->shown != layout.shown || text->lane_width != layout.lane) && text->lines)
 		text->lines = 0;
 	text->shown = layout.shown;
+	text->lane_width = layout.lane;
 	if (text->local && strncmp(ow_format_local(r->start_ns, "%Y-%m-%d", day), text->day, sizeof text->day) != 0) {
 		snprintf(text->day, sizeof text->day, "%.15s", day);
 		fprintf(text->out, "%s\n", text->day);

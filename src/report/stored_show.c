@@ -211,9 +211,13 @@ static void put_table(const struct ow_stored_show *show, const struct ow_stored 
 	unsigned time = group == OW_STORED_DAY ? 10 : 16;
 	struct ow_table table = {show->out, columns, COLUMNS, .colour = show->colour, .hidden = hidden_columns(sums)};
 	unsigned wide = ow_table_fit_name(&table, show->width ? show->width : WIDTH_FILE, time + 1, LANE_MIN, LANE_MAX);
-	wide = show->width ? wide : LANE_FILE;
 	char text[OW_RENDER_LANE], when[OW_FORMAT];
 	ow_table_cells cell;
+	for (size_t i = 0; i < sums->count && !show->width; i++) {
+		size_t taken = title_of(stored, &sums->sum[i], group, LANE_MAX, text);
+		wide = i == 0 ? LANE_FILE : wide;
+		wide = taken > wide ? (unsigned)taken : wide;
+	}
 	for (size_t i = 0; i < sums->count; i++) {
 		const struct ow_stored_sum *sum = &sums->sum[i];
 		if (i == 0) {

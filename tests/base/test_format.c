@@ -30,6 +30,7 @@ static void test_numbers(void **state)
 	assert_string_equal(ow_format_share(0, 3, text), "0 %");
 	assert_string_equal(ow_format_share(3, 3, text), "100 %");
 	assert_string_equal(ow_format_share(1, 1000000000, text), "0.000000100 %");
+	assert_string_equal(ow_format_rate(0, "pps", text), "0 pps");
 	assert_string_equal(ow_format_rate(999.94, "pps", text), "999.9 pps");
 	assert_string_equal(ow_format_rate(999.96, "pps", text), "1.000 kpps");
 }

@@ -238,6 +238,24 @@ static void lane_names(void **state)
 	assert_non_null(strstr(text, "d?sseldorf"));
 }
 
+/* A lane that is longer than those before gets a heading that fits, without a terminal too. */
+static void heading_fits_a_long_lane(void **state)
+{
+	(void)state;
+	struct ow_interval_result list[] = {sample_live(0), sample_live(1), sample_live(2)};
+	snprintf(list[1].to, sizeof list[1].to, "paris1+paris2+paris3");
+	char *text = lines(0, false, list, 3);
+	const char *heading = strstr(text + 1, "\nUTC "), *row = heading ? strchr(heading + 1, '\n') : NULL;
+	assert_non_null(row);
+	assert_null(strstr(row, "\nUTC "));
+	for (const char *next = row; next[1]; next = strchr(next + 1, '\n')) {
+		const char *sent = strstr(next, "100,000");
+		assert_non_null(sent);
+		assert_int_equal(sent + strlen("100,000") - next, strstr(heading, " sent") + strlen(" sent") - heading);
+	}
+	free(text);
+}
+
 /* Where the packets go to several peers, one of them cannot tell what is lost: no text says that nothing is. */
 static void loss_of_one_of_several(void **state)
 {
@@ -339,11 +357,17 @@ static void summary_of_a_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(narrow_and_wide),  cmocka_unit_test(fits_everywhere),
-		cmocka_unit_test(scope_columns),    cmocka_unit_test(event_lines),
-		cmocka_unit_test(without_terminal), cmocka_unit_test(heading_again),
-		cmocka_unit_test(colour_only_adds), cmocka_unit_test(terminal_obeys_nothing),
-		cmocka_unit_test(lane_names),       cmocka_unit_test(loss_of_one_of_several),
+		cmocka_unit_test(narrow_and_wide),
+		cmocka_unit_test(fits_everywhere),
+		cmocka_unit_test(scope_columns),
+		cmocka_unit_test(event_lines),
+		cmocka_unit_test(without_terminal),
+		cmocka_unit_test(heading_again),
+		cmocka_unit_test(colour_only_adds),
+		cmocka_unit_test(terminal_obeys_nothing),
+		cmocka_unit_test(lane_names),
+		cmocka_unit_test(heading_fits_a_long_lane),
+		cmocka_unit_test(loss_of_one_of_several),
 		cmocka_unit_test(summary_of_a_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
