@@ -375,14 +375,15 @@ static void put_sums(FILE *out, const struct ow_interval_result *r)
 	else
 		fprintf(out, "%s lost", ow_format_count(r->lost, lost));
 	if (decided && !loss_is_elsewhere(r))
-		fprintf(out, " (%s)", ow_format_share(r->lost, decided, share));
+		fprintf(out, " (%s%s)", ow_format_share(r->lost, decided, share),
+		        r->pending ? " of those decided" : "");
 	fprintf(out, ", %s duplicate%s\n", ow_format_count(r->duplicated, copies), ow_plural(r->duplicated, "", "s"));
 	if (loss_is_elsewhere(r) && r->loss_ratio.reason)
 		fprintf(out, "loss: %s\n", ow_reason_text(r->loss_ratio.reason));
 	if (r->pending)
 		fprintf(out, "%s undecided: %s\n", ow_format_count(r->pending, sent),
 		        r->active ? "it is not known in which direction they were lost, or they were in flight"
-		                  : "may have arrived after the end");
+		                  : "it is not known whether they arrived");
 	if (r->extra > r->duplicated)
 		fprintf(out, "%s extra: not seen at %s\n", ow_format_count(r->extra - r->duplicated, sent), from);
 	ow_render_counts(out, r);

@@ -277,6 +277,16 @@ static void loss_of_one_of_several(void **state)
 	assert_non_null(strstr(text, "\nloss: what did not arrive here may have gone to another peer"));
 	assert_null(strstr(text, " lost ("));
 	free(text);
+	/* Packets of which nobody knows are no part of the share. */
+	r.loss_ratio = ow_value_exact(0);
+	r.pending = 40;
+	r.matched -= r.pending;
+	text = summary(&r);
+	assert_non_null(strstr(text, " 0 lost (0 % of those decided)"));
+	assert_non_null(strstr(text, "\n40 undecided: it is not known whether they arrived\n"));
+	free(text);
+	r.matched += r.pending;
+	r.pending = 0;
 	/* All together have loss, and no delays that clocks could disturb. */
 	r.loss_ratio = ow_value_exact(0);
 	r.mean_ns = sample_none(OW_REASON_EACH_PEER);
