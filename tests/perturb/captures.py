@@ -45,9 +45,9 @@ class Capture:
         tick = max(self.tick, self.rounds)
         return now // tick * tick
 
-    def offset_at_start(self):
-        """Of its clock, which may have been set before its first frame."""
-        return self.offset + sum(ns for at, ns in self.clock_steps if at <= self.first)
+    def offset_at(self, t):
+        """Of its clock, which may have been set before."""
+        return self.offset + sum(ns for at, ns in self.clock_steps if at <= t)
 
     def covers(self, t):
         """None where it covers t, else the reason."""

@@ -225,7 +225,8 @@ class Judge:
 
     def right_offset(self):
         a, b = self.case.captures
-        right = a.offset_at_start() - b.offset_at_start()
+        both = max(a.first, b.first)  # a clock may have been set before the other capture began
+        right = a.offset_at(both) - b.offset_at(both)
         if self.result["clock"]["drift_ppb"]:  # the offset is that at B's first packet
             right -= int(b.drift * (b.first - self.case.net.start))
         return right
