@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The time of the first packet that has one. */
 static int first_time(const char *path, int64_t *ret_ns, struct ow_error *err)
@@ -25,6 +26,13 @@ static int first_time(const char *path, int64_t *ret_ns, struct ow_error *err)
 	return r < 0 ? r : 0;
 }
 
+/* A pipe can be read once: the packets would be gone. */
+static bool is_pipe(const char *path)
+{
+	struct stat st;
+	return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+}
+
 int ow_capture_when_parse(const char *text, const char *path, int64_t *ret_ns, struct ow_error *err)
 {
 	int64_t first_ns = 0, after_ns;
@@ -33,8 +41,9 @@ int ow_capture_when_parse(const char *text, const char *path, int64_t *ret_ns, s
 		return ow_error_set(
 			err, EINVAL,
 			"'%.40s': give a time of day, a date with or without one, or +D after the first packet", text);
-	if (relative && strcmp(path, "-") == 0)
-		return ow_error_set(err, EINVAL, "'%.40s' needs a file: give a date for standard input", text);
+	if (relative && is_pipe(path))
+		return ow_error_set(err, EINVAL, "'%.40s' needs a file: give a date for standard input or a pipe",
+		                    text);
 	int r = relative ? first_time(path, &first_ns, err) : 0;
 	if (r < 0)
 		return r;
@@ -43,6 +52,7 @@ int ow_capture_when_parse(const char *text, const char *path, int64_t *ret_ns, s
 	r = ow_duration_parse(text + 1, &after_ns, err);
 	if (r == 0 && after_ns < 0)
 		return ow_error_set(err, EINVAL, "'%.40s' is negative", text);
-	*ret_ns = first_ns + after_ns;
+	if (r == 0 && __builtin_add_overflow(first_ns, after_ns, ret_ns))
+		return ow_error_set(err, EINVAL, "'%.40s' is too long", text);
 	return r;
 }
