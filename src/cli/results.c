@@ -366,13 +366,18 @@ static int put_plot(struct ow_stored *stored, const struct arguments *args, stru
 static bool crossed_loss(const char *lane, const struct ow_stored_sum *sum, double limit)
 {
 	double loss = ow_stored_sum_loss(sum);
+	struct ow_interval_result n = {.length_ns = 0};
+	ow_stored_sum_counts(sum, &n);
 	if (limit > 1 || loss <= limit)
 		return false;
 	if (loss > limit)
 		ow_cli_say("oneway results: %s: loss of %.4g %% is above --max-loss %.4g %%", lane, 100 * loss,
 		           100 * limit);
 	else /* An unknown loss also crosses the threshold: a script that checks it must not continue. */
-		ow_cli_say("oneway results: %s: no packet to compare with --max-loss %.4g %%", lane, 100 * limit);
+		ow_cli_say("oneway results: %s: %s to compare with --max-loss %.4g %%", lane,
+		           n.matched ? "the loss of one of several peers is not known (--to selects all): nothing"
+		                     : "no packet",
+		           100 * limit);
 	return true;
 }
 

@@ -79,7 +79,7 @@ static void put_counts(FILE *out, const struct ow_stored_sum *sum)
 	if (loss_is_elsewhere(&n, loss))
 		fputs("loss not known", out);
 	else
-		fprintf(out, "%s lost (%s)", ow_format_count(n.lost, c), share);
+		fprintf(out, "%s lost (%s%s)", ow_format_count(n.lost, c), share, n.pending ? " of those decided" : "");
 	fprintf(out, ", %s duplicate%s\n", ow_format_count(n.duplicated, d), ow_plural(n.duplicated, "", "s"));
 	ow_render_counts(out, &n);
 	if (n.pending)
