@@ -75,6 +75,7 @@ static void fill_loss(struct ow_interval_result *result)
 		               &estimate);
 		result->loss_ratio = estimate.loss_ratio;
 	}
+	ow_result_loss_undecided(&result->loss_ratio, (double)decided, (double)result->sent);
 }
 
 void ow_interval_results_add_cause(struct ow_interval_result *result, const char *text)

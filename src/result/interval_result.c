@@ -31,6 +31,15 @@ double ow_result_packets_sent(const struct ow_interval_result *result)
 	return fmax((double)result->total_sent - unshared, (double)result->sent) + (double)result->missed;
 }
 
+void ow_result_loss_undecided(struct ow_value *loss, double decided, double sent)
+{
+	if (loss->status == OW_VALUE_NONE || !(sent > decided))
+		return;
+	loss->status = OW_VALUE_ESTIMATED;
+	loss->low = loss->low * decided / sent;
+	loss->high = (loss->high * decided + sent - decided) / sent;
+}
+
 void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result)
 {
 	*ret_result = (struct ow_interval_result){

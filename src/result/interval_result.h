@@ -84,7 +84,7 @@ struct ow_interval_result {
 	struct ow_value mean_ns, stddev_ns; /* population */
 	struct ow_value min_ns, max_ns;     /* NONE unless exact; then over all packets */
 	struct ow_value quantile_ns[OW_QUANTILES];
-	struct ow_value loss_ratio; /* of the packets whose fate is known: lost / (sent - pending) */
+	struct ow_value loss_ratio; /* lost / (sent - pending); its interval is of all packets sent */
 	/*
 	 * In a final result, at the point that has single delays (the sending one): its packets by delay. Otherwise all
 	 * 0.
@@ -107,6 +107,8 @@ struct ow_interval_result {
  * other frames of the lane have; all of these frames count, because their lane is not known.
  */
 double ow_result_packets_sent(const struct ow_interval_result *result);
+/* Widens the share of loss of the decided packets to what it may be of all: the others may be lost, or none of them. */
+void ow_result_loss_undecided(struct ow_value *loss, double decided, double sent);
 /* A result of the interval without numbers: no counts, unknown delays and clocks. */
 void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result);
 /* The same for the delays and the order of packets only. */

@@ -176,6 +176,7 @@ static void fill_loss(const struct ow_run_total *total, struct ow_interval_resul
 		               &estimate);
 		result->loss_ratio = estimate.loss_ratio;
 	}
+	ow_result_loss_undecided(&result->loss_ratio, (double)(result->sent - result->pending), (double)result->sent);
 }
 
 static void explain(const struct ow_run_total *total, struct ow_interval_result *result)

@@ -63,7 +63,8 @@ static void test_example(void **state)
 	assert_int_equal(step(&history, 5, 3, (struct ow_sighting[]){{1, 990}, {2, 400}}, 2, NULL, 0), 0);
 	const struct ow_interval_result *r = history.first;
 	assert_true(r->sent == 5 && r->pending == 2 && r->lost == 0 && !r->final && r->samples == 3);
-	assert_true(r->loss_ratio.status == OW_VALUE_EXACT && r->loss_ratio.value == 0 && r->mean_ns.value == 10);
+	assert_true(r->loss_ratio.value == 0 && r->loss_ratio.low == 0 && r->mean_ns.value == 10);
+	assert_true(r->loss_ratio.status == OW_VALUE_ESTIMATED && close_to(r->loss_ratio.high, 0.4));
 	assert_true(close_to(r->coverage, 0.6));
 	assert_int_equal(ow_interval_results_waits(history.settle, 1), 1);
 	assert_int_equal(ow_interval_results_waits(history.settle, 3), 0);
@@ -72,6 +73,7 @@ static void test_example(void **state)
 	assert_true(history.finals == 1 && r->interval == 5 && r->late == 1 && r->lost == 1 && r->pending == 0);
 	assert_true(r->samples == 4 && r->mean_ns.value == (3 * 10 + 30) / 4. && r->max_ns.value == 30);
 	assert_true(r->status == OW_RESULT_MEASURED && r->coverage == 1 && close_to(r->loss_ratio.value, 0.2));
+	assert_int_equal(r->loss_ratio.status, OW_VALUE_EXACT);
 	assert_true(history.first[1].late_received == 1 && history.first[1].extra == 1);
 	assert_int_equal(ow_interval_results_waiting(history.settle), 0);
 	/* Refused: an interval again, contradicting counts. Nothing changes. */
