@@ -9,13 +9,15 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BACKLOG 128
+#define BACKLOG   128
+#define ANSWER_MS 2000
 
 static bool letter_or_digit(unsigned char c)
 {
@@ -169,6 +171,35 @@ static int connect_to(const struct addrinfo *a)
 	return r;
 }
 
+/* Waits until the host answers or refuses, but not for long: another of its addresses may answer. */
+static int wait_for_answer(int fd)
+{
+	struct pollfd waiting = {.fd = fd, .events = POLLOUT};
+	int error = 0, n;
+	socklen_t size = sizeof error;
+	do {
+		n = poll(&waiting, 1, ANSWER_MS);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : -ETIMEDOUT;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? -errno : -error;
+}
+
+/* Tries one address after the other; the last one is not waited for. */
+static int connect_to_one(const struct addrinfo *list)
+{
+	int fd = -EADDRNOTAVAIL;
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+		fd = connect_to(a);
+		int r = fd >= 0 && a->ai_next ? wait_for_answer(fd) : 0;
+		if (r < 0) {
+			close(fd);
+			fd = r;
+		}
+	}
+	return fd;
+}
+
 int ow_listen(const char *address, int *ret_fd, struct ow_error *err)
 {
 	struct place place = {"", ""};
@@ -220,9 +251,7 @@ int ow_connect(const char *address, int *ret_fd, struct ow_error *err)
 		r = look_up(address, &place, 0, tcp, &list, err);
 	if (r < 0)
 		return r;
-	int fd = -EADDRNOTAVAIL;
-	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-		fd = connect_to(a);
+	int fd = connect_to_one(list);
 	freeaddrinfo(list);
 	if (fd < 0)
 		return ow_error_set(err, -fd, "%s: %s", address, strerror(-fd));

@@ -50,8 +50,8 @@ int ow_psk_load(const char *path, uint8_t ret_key[OW_PSK_MAX], size_t *ret_size,
  */
 int ow_listen(const char *address, int *ret_fd, struct ow_error *err);
 /*
- * 0 also while the connection is in progress: a session waits for it. For a name with several addresses: the first one
- * that does not fail at once.
+ * 0 also while the connection is in progress: a session waits for it. The addresses of a name are tried one after the
+ * other, each for two seconds; the last one is not waited for.
  */
 int ow_connect(const char *address, int *ret_fd, struct ow_error *err);
 /* Whether ow_connect would call the resolver, and block. */

@@ -63,7 +63,6 @@ static void finds_the_other_end(void **state)
 	(void)state;
 	connects("127.0.0.1:0", "127.0.0.1", "127.0.0.1:");
 	connects("0.0.0.0:0", "127.0.0.1", "127.0.0.1:");
-	connects("localhost:0", "127.0.0.1", "127.0.0.1:");
 	if (!have_ipv6()) {
 		print_message("no IPv6 here\n");
 		connects(":0", "127.0.0.1", "127.0.0.1:");
@@ -74,19 +73,16 @@ static void finds_the_other_end(void **state)
 	connects(":0", "127.0.0.1", "127.0.0.1:");
 }
 
-/* On a root without /etc/hosts and without a name server, as debootstrap leaves it. */
-static void localhost_needs_no_hosts_file(void **state)
+/* Calls `check` in a process with an empty /etc; it returns 0 if all is well. */
+static void with_empty_etc(int (*check)(void))
 {
-	(void)state;
 	pid_t child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		struct sockaddr_storage address;
 		if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 		    mount("none", "/etc", "tmpfs", 0, NULL) < 0)
 			_exit(77);
-		_exit(ow_address_find("localhost:862", NULL, AF_UNSPEC, false, &address, NULL) < 0 ||
-		      ow_address_find("LocalHost:862", NULL, AF_INET6, false, &address, NULL) < 0);
+		_exit(check());
 	}
 	int status = 0;
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -94,6 +90,52 @@ static void localhost_needs_no_hosts_file(void **state)
 	if (WEXITSTATUS(status) == 77)
 		skip();
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int find_localhost(void)
+{
+	struct sockaddr_storage address;
+	int fd = -1;
+	return ow_listen("localhost:0", &fd, NULL) < 0 ||
+	       ow_address_find("localhost:862", NULL, AF_UNSPEC, false, &address, NULL) < 0 ||
+	       ow_address_find("LocalHost:862", NULL, AF_INET6, false, &address, NULL) < 0;
+}
+
+/* On a root without /etc/hosts and without a name server, as debootstrap leaves it. */
+static void localhost_needs_no_hosts_file(void **state)
+{
+	(void)state;
+	with_empty_etc(find_localhost);
+}
+
+static int write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	return !file || fputs(text, file) < 0 || fclose(file) != 0;
+}
+
+static int connect_to_second(void)
+{
+	int listener = -1, fd = -1;
+	char address[32], text[OW_ADDRESS_TEXT];
+	if (write_file("/etc/nsswitch.conf", "hosts: files\n") ||
+	    write_file("/etc/hosts", "::1 paris\n127.0.0.1 paris\n") || ow_listen("127.0.0.1:0", &listener, NULL) < 0)
+		return 1;
+	snprintf(address, sizeof address, "paris:%u", port_of(listener));
+	if (ow_connect(address, &fd, NULL) < 0)
+		return 2;
+	struct pollfd connected = {.fd = fd, .events = POLLOUT};
+	if (poll(&connected, 1, 5000) != 1)
+		return 3;
+	ow_address_text(fd, text);
+	return strncmp(text, "127.0.0.1:", 10) == 0 ? 0 : 4;
+}
+
+/* The point listens at one of the addresses of its name only. */
+static void tries_every_address_of_a_name(void **state)
+{
+	(void)state;
+	with_empty_etc(connect_to_second);
 }
 
 static void refuses_what_is_no_address(void **state)
@@ -211,9 +253,13 @@ static void finds_datagram_addresses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_datagram_addresses),   cmocka_unit_test(finds_the_other_end),
-		cmocka_unit_test(refuses_what_is_no_address), cmocka_unit_test(an_address_in_use_is_said),
-		cmocka_unit_test(sessions_over_tcp),          cmocka_unit_test(localhost_needs_no_hosts_file),
+		cmocka_unit_test(finds_datagram_addresses),
+		cmocka_unit_test(finds_the_other_end),
+		cmocka_unit_test(refuses_what_is_no_address),
+		cmocka_unit_test(an_address_in_use_is_said),
+		cmocka_unit_test(sessions_over_tcp),
+		cmocka_unit_test(localhost_needs_no_hosts_file),
+		cmocka_unit_test(tries_every_address_of_a_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
