@@ -171,7 +171,8 @@ int main(int argc, char **argv)
 	bench.identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
 	ow_identity_seed(&bench.identity, 1);
 	ow_mapping_allow();
-	if (ow_record_reader_open(&bench.tap, bench.path, &(struct ow_frame_choice){0}, 0, 1, &err) < 0 ||
+	const struct ow_frame_choice every_frame = {.since_ns = INT64_MIN, .until_ns = INT64_MAX};
+	if (ow_record_reader_open(&bench.tap, bench.path, &every_frame, 0, 1, &err) < 0 ||
 	    limit_identity(&bench, &err) < 0)
 		fprintf(stderr, "bench_stages: %s\n", err.text);
 	else if (ow_delays_create(&bench.delays) == 0)
