@@ -231,7 +231,7 @@ static void compressed_captures(void **state)
 
 	(void)state;
 	expect("$ONEWAY match a.pcap b.pcap --json", 0);
-	strcpy(plain, out);
+	memcpy(plain, out, sizeof plain);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		snprintf(command, sizeof command,
 		         "mkdir -p packed && %s <a.pcap >packed/a.pcap && %s <b.pcap >packed/b.pcap", commands[i],

@@ -136,7 +136,7 @@ static void kind_of_file(void **state)
 	ow_store_close(store_open());
 	sqlite3 *db = look();
 	assert_string_equal(query(db, "PRAGMA journal_mode"), "wal");
-	assert_int_equal(atoi(query(db, "PRAGMA user_version")), ow_database_newest());
+	assert_int_equal(strtol(query(db, "PRAGMA user_version"), NULL, 10), ow_database_newest());
 	assert_string_equal(query(db, "PRAGMA auto_vacuum"), "2");
 	assert_string_equal(query(db, "PRAGMA application_id"), "1870094713");
 	assert_string_equal(query(db, "SELECT count(*) FROM meta WHERE key IN ('created_ns', 'opened_by')"), "2");
@@ -380,7 +380,7 @@ static void older_schema(void **state)
 	store_add(store, &r);
 	ow_store_close(store);
 	db = look();
-	assert_int_equal(atoi(query(db, "PRAGMA user_version")), ow_database_newest());
+	assert_int_equal(strtol(query(db, "PRAGMA user_version"), NULL, 10), ow_database_newest());
 	assert_string_equal(
 		query(db, "SELECT group_concat(active) FROM (SELECT active FROM results ORDER BY start_ns)"), "0,1");
 	assert_string_equal(query(db, "SELECT count(*) FROM result"), "2");
