@@ -16,14 +16,6 @@ struct waited {
 	size_t count, room;
 };
 
-static int by_name_and_time(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	if (x->id != y->id)
-		return x->id > y->id ? 1 : -1;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 static int add(struct waited *list, const struct ow_sighting *packet, uint64_t name)
 {
 	if (OW_GROW(list->stamp, list->room, list->count + 1) < 0)
@@ -67,7 +59,7 @@ static int collect(const struct ow_comparison *c, struct waited *waited)
 			r = add(waited, &page->stamp[i], name);
 	}
 	if (r == 0 && waited->count)
-		qsort(waited->stamp, waited->count, sizeof *waited->stamp, by_name_and_time);
+		qsort(waited->stamp, waited->count, sizeof *waited->stamp, ow_sighting_by_id_and_time);
 	return r;
 }
 
@@ -130,9 +122,9 @@ static int regroup(const struct ow_missing *missing, struct ow_outcome *o, const
 	if (!l->a || !l->b)
 		return -ENOMEM;
 	if (o->only_as)
-		qsort(o->only_a, o->only_as, sizeof *o->only_a, by_name_and_time);
+		qsort(o->only_a, o->only_as, sizeof *o->only_a, ow_sighting_by_id_and_time);
 	if (o->only_bs)
-		qsort(o->only_b, o->only_bs, sizeof *o->only_b, by_name_and_time);
+		qsort(o->only_b, o->only_bs, sizeof *o->only_b, ow_sighting_by_id_and_time);
 	for (size_t i = 0, count; i < w->count; i += count) {
 		count = count_name(w->stamp, w->count, i, w->stamp[i].id);
 		regroup_name(missing, o, w->stamp + i, count, l);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ends of the path are the two points that are farthest apart, first by routers, then by time. The others are sorted
- * by their distance from the end that comes first among the arguments, or where all traffic comes from. Where the distances do not show which of two
- * points is nearer, they keep the order of the arguments.
+ * by their distance from the end that comes first among the arguments, or where all traffic comes from. Where the
+ * distances do not show which of two points is nearer, they keep the order of the arguments.
  */
 #include "path/order.h"
 
+#include "base/sort.h"
 #include "capture/file/reader.h"
 #include "match/survey.h"
 #include <errno.h>
@@ -151,11 +152,6 @@ static int survey(struct finder *f, enum ow_selection which, bool whole, struct 
 
 /* -- the order ---------------------------------------------------------------------------------------------------- */
 
-static int64_t size_of(int64_t ns)
-{
-	return ns < 0 ? -ns : ns;
-}
-
 static int sign_of(int64_t ns)
 {
 	return (ns > 0) - (ns < 0);
@@ -170,14 +166,8 @@ static int farther(const struct distance *a, const struct distance *b, bool trus
 		return b->hops > a->hops ? 1 : -1;
 	if (a->both != b->both || (!a->both && !trusted))
 		return 0;
-	int64_t x = a->both ? a->time_ns : size_of(a->time_ns), y = b->both ? b->time_ns : size_of(b->time_ns);
+	int64_t x = a->both ? a->time_ns : llabs(a->time_ns), y = b->both ? b->time_ns : llabs(b->time_ns);
 	return sign_of(y - x);
-}
-
-static int by_size(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-	return (*a > *b) - (*a < *b);
 }
 
 /* Times from a to b of packets that come from e, and of those that go there: routers between them show which. */
@@ -236,8 +226,7 @@ static int passes_later(const struct finder *f, unsigned e, unsigned a, unsigned
 	if (p.ns[0] && p.ns[1])
 		find_passages(f, e, a, b, &p);
 	for (unsigned i = 0; i < 2; i++) {
-		if (p.count[i])
-			qsort(p.ns[i], p.count[i], sizeof *p.ns[i], by_size);
+		ow_sort_times(p.ns[i], p.count[i]);
 		median[i] = p.count[i] ? p.ns[i][p.count[i] / 2] : 0;
 	}
 	bool both = p.count[0] >= COMMON_LEAST && p.count[1] >= COMMON_LEAST;
@@ -262,9 +251,7 @@ static int farther_from(const struct finder *f, unsigned e, unsigned a, unsigned
 	if (!between->both && !x->both)
 		return trusted ? sign_of(between->time_ns) * sign_of(x->time_ns) : 0;
 	/* Without routers: times must differ by about as much as between the two. */
-	return size_of(size_of(y->time_ns) - size_of(x->time_ns)) < size_of(between->time_ns) / 2
-	               ? 0
-	               : farther(x, y, trusted);
+	return llabs(llabs(y->time_ns) - llabs(x->time_ns)) < llabs(between->time_ns) / 2 ? 0 : farther(x, y, trusted);
 }
 
 /* Whether these two are farther apart than the ends so far. */

@@ -168,14 +168,6 @@ static void joined_done(struct joined *j)
 	free(j->lonely);
 }
 
-static int by_name_and_time(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 static int joined_create(const struct entry *e, struct joined *j)
 {
 	size_t copies = 0;
@@ -231,8 +223,8 @@ static void pair_identical(const struct ow_group_results *g, struct joined *j)
 	size_t as = 0, bs = 0, a = 0, b = 0;
 	if (!j->only_as || !j->only_bs)
 		return;
-	qsort(j->lonely, j->only_as, sizeof *j->lonely, by_name_and_time);
-	qsort(j->only_b, j->only_bs, sizeof *j->only_b, by_name_and_time);
+	qsort(j->lonely, j->only_as, sizeof *j->lonely, ow_sighting_by_id_and_time);
+	qsort(j->only_b, j->only_bs, sizeof *j->only_b, ow_sighting_by_id_and_time);
 	while (a < j->only_as) {
 		uint64_t name = j->lonely[a].packet.id;
 		for (; b < j->only_bs && j->only_b[b].id < name; b++)

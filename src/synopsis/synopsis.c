@@ -154,6 +154,14 @@ static int by_time(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
+int ow_sighting_by_id_and_time(const void *a, const void *b)
+{
+	const struct ow_sighting *x = a, *y = b;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
 void ow_sightings_sort(struct ow_sighting *sightings, size_t count)
 {
 	if (count)

@@ -23,6 +23,8 @@ struct ow_sighting {
 };
 /* The earliest first. */
 void ow_sightings_sort(struct ow_sighting *sightings, size_t count);
+/* For qsort(3): equal ids, which identical packets have, stand together, the earliest first. */
+int ow_sighting_by_id_and_time(const void *a, const void *b);
 
 enum ow_synopsis_kind {
 	OW_SYNOPSIS_LDA = 1,
