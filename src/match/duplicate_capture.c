@@ -15,6 +15,7 @@
 #define CLEARLY    3.0     /* this many times as many as loss explains */
 #define ARRIVALS   0.8     /* share of the lags that are similar */
 #define EVERYWHERE 0.5     /* share of the packets that occur twice at both points */
+#define NEARLY_ALL 0.9     /* share of the packets that a capture shows equally often */
 #define SINGLES    20u     /* packets that occur once, for the loss ratio */
 #define LOSS_MOST  0.8
 
@@ -28,10 +29,11 @@ struct ow_duplicate_capture_sample {
 struct counts {
 	uint32_t excess[OW_LAG_CLASSES]; /* copies of packets that the other capture shows once, by lag */
 	uint32_t equal[OW_LAG_CLASSES];  /* of packets that the other one shows as often */
-	uint32_t copies[GROUP_MAX];      /* packets with so many further copies, that the other capture shows once */
-	uint64_t singles, missing;       /* packets without copies; those that the other one does not show */
-	uint64_t doubles, gone;          /* packets with copies; those that the other one does not show */
-	uint64_t both;                   /* packets that both captures show more than once */
+	/* packets with so many further copies, that the other capture shows once, by the lag of the last copy */
+	uint32_t copies[GROUP_MAX][OW_LAG_CLASSES];
+	uint64_t singles, missing; /* packets without copies; those that the other one does not show */
+	uint64_t doubles, gone;    /* packets with copies; those that the other one does not show */
+	uint64_t both;             /* packets that both captures show more than once */
 };
 
 struct ow_duplicate_capture_sample *ow_duplicate_capture_sample_create(void)
@@ -114,7 +116,7 @@ static void count_group(struct counts *c, const struct ow_frame_sighting *s, siz
 	c->gone += !others && covered;
 	c->both += others > 1;
 	if (others == 1)
-		c->copies[count - 1]++;
+		c->copies[count - 1][ow_lag_class(lag_of(&s[0], &s[count - 1]))]++;
 	for (size_t i = 1; i < count && others; i++) {
 		unsigned class = ow_lag_class(lag_of(&s[0], &s[i]));
 		if (others == 1)
@@ -230,8 +232,36 @@ static bool unexplained(const struct counts *sent, double p, unsigned from, unsi
 	return excess > all * share + 2 * sqrt(all * share * (1 - share));
 }
 
-/* Adds the lags around the densest ones to the rule, as long as more copies have them than loss explains. */
-static void make_rule(const struct counts *sent, double factor, unsigned from, struct ow_copy_rule *rule)
+/* How many further copies the capture shows of a packet. */
+static uint32_t most_copies(const struct counts *sent)
+{
+	uint32_t most = 1;
+	for (uint32_t k = 1; k < GROUP_MAX; k++)
+		most = sum(sent->copies[k], 0, OW_LAG_CLASSES) >= EVIDENCE / 2 ? k : most;
+	return most;
+}
+
+/*
+ * The highest class of lags, if the capture shows nearly all packets equally often: then the last of that many copies
+ * is late, however late. A packet that is sent again has more, because each sending has its copies.
+ */
+static unsigned latest_copy(const struct counts *sent, unsigned high)
+{
+	for (unsigned k = 1; k < GROUP_MAX; k++) {
+		const uint32_t *last = sent->copies[k];
+		bool usual =
+			(double)sum(last, 0, OW_LAG_CLASSES) >= NEARLY_ALL * (double)(sent->singles + sent->doubles);
+		for (unsigned i = high + 1; i < OW_LAG_CLASSES && usual; i++)
+			high = last[i] ? i : high;
+	}
+	return high;
+}
+
+/*
+ * Adds the lags around the densest ones to the rule, as long as more copies have them than loss explains. Returns the
+ * first class after them.
+ */
+static unsigned make_rule(const struct counts *sent, double factor, unsigned from, struct ow_copy_rule *rule)
 {
 	unsigned low = from, high = from;
 	for (unsigned i = from; i < alike_end(from); i++)
@@ -248,12 +278,11 @@ static void make_rule(const struct counts *sent, double factor, unsigned from, s
 		low = copies ? i : low;
 		gap = copies ? 0 : gap + 1;
 	}
+	rule->most = most_copies(sent);
+	high = latest_copy(sent, high);
 	for (unsigned i = low ? low - 1 : 0; i <= high + 1 && i < OW_LAG_CLASSES; i++)
 		rule->lag[i] = true;
-	for (uint32_t k = 1; k < GROUP_MAX; k++) {
-		if (sent->copies[k] >= EVIDENCE / 2)
-			rule->most = k;
-	}
+	return high + 2;
 }
 
 /* Whether either capture shows most packets of this direction more than once. */
@@ -272,10 +301,9 @@ static void judge_side(const struct ow_duplicate_capture_facts *facts, double mo
 	bool reacts = may_react(facts, from, counts);
 	*verdict = (struct ow_duplicate_capture_verdict){.rule = {.within_ns = -1, .most = 1}};
 	verdict->twice = excess >= EVIDENCE && (double)excess > CLEARLY * factor * (double)equal && !reacts;
-	if (verdict->twice)
-		make_rule(sent, factor, from, &verdict->rule);
-	verdict->unsure = !verdict->twice &&
-	                  (unexplained(sent, p, 0, OW_LAG_CLASSES) || unexplained(sent, p, from, alike_end(from)));
+	unsigned after = verdict->twice ? make_rule(sent, factor, from, &verdict->rule) : 0;
+	verdict->unsure = unexplained(sent, p, after, OW_LAG_CLASSES) ||
+	                  (!verdict->twice && unexplained(sent, p, from, alike_end(from)));
 	from = densest(received->excess);
 	uint64_t alike = sum(received->excess, from, alike_end(from));
 	verdict->arrivals = !verdict->twice && alike >= EVIDENCE &&

@@ -47,7 +47,10 @@ struct ow_duplicate_capture_facts {
 struct ow_duplicate_capture_verdict {
 	bool twice;               /* the capture shows packets twice, by this rule */
 	struct ow_copy_rule rule; /* without `twice`: no copies */
-	/* more packets are sent twice and arrive once than loss explains, or no others are lost; but too few for a verdict */
+	/*
+	 * more packets are sent twice and arrive once than loss and the rule explain, or no others are lost; but too few
+	 * for a verdict
+	 */
 	bool unsure;
 	bool arrivals;   /* packets arrive twice, at similar lags */
 	bool everywhere; /* most packets occur twice at both points, as if both captures showed them twice */

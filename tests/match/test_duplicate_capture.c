@@ -90,6 +90,35 @@ static void shown_three_times(void **state)
 	assert_true(ow_copy_rule_has(&verdict[OW_SIDE_A].rule, 20 * US));
 }
 
+/* All interfaces of a busy router: one copy in fifty is late. Packets that are sent again have copies of their own. */
+static void late_copies(void **state)
+{
+	(void)state;
+	begin();
+	for (uint64_t i = 1; i <= 1000; i++) {
+		bool again = i % 40 == 7;
+		show(i, OW_A_TO_B, again ? 4 : 2, 1, again ? 30 * MS : i % 50 == 0 ? 180 * US : 3 * US);
+	}
+	judge(10 * US);
+	assert_true(verdict[OW_SIDE_A].twice);
+	assert_true(ow_copy_rule_has(&verdict[OW_SIDE_A].rule, 180 * US));
+	assert_false(ow_copy_rule_has(&verdict[OW_SIDE_A].rule, 30 * MS));
+	assert_true(verdict[OW_SIDE_A].unsure);
+}
+
+/* Half of the packets have copies, and a few late ones may be copies or not: said. */
+static void late_copies_of_some(void **state)
+{
+	(void)state;
+	begin();
+	for (uint64_t i = 1; i <= 1000; i++)
+		show(i, OW_A_TO_B, i % 2 ? 1 : 2, 1, i % 50 == 0 ? 180 * US : 3 * US);
+	judge(10 * US);
+	assert_true(verdict[OW_SIDE_A].twice);
+	assert_false(ow_copy_rule_has(&verdict[OW_SIDE_A].rule, 180 * US));
+	assert_true(verdict[OW_SIDE_A].unsure);
+}
+
 /* Everything is sent twice, and 20 % is lost: one or both of the two. No copy may hide that. */
 static void sent_twice_is_no_copy(void **state)
 {
@@ -338,6 +367,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_copies_suffice),
 		cmocka_unit_test(shown_three_times),
+		cmocka_unit_test(late_copies),
+		cmocka_unit_test(late_copies_of_some),
 		cmocka_unit_test(sent_twice_is_no_copy),
 		cmocka_unit_test(retransmissions_are_no_copies),
 		cmocka_unit_test(copies_after_a_round_trip),
