@@ -289,23 +289,73 @@ static void send_udp(struct lab *lab, enum ow_labnet_node from, const char *to, 
 	assert_int_equal(received.packets, truth->result.received);
 }
 
+/* What match says of single packets of a direction. */
+struct told {
+	uint64_t outside;
+	int64_t outside_ns[64];                    /* when they were sent */
+	int64_t first_matched_ns, last_matched_ns; /* when the first and the last packet that arrived was sent */
+};
+
+static int on_packet(void *arg, const struct ow_packet_event *event)
+{
+	if (event->direction >= OW_DIRECTIONS)
+		return 0;
+	struct told *told = (struct told *)arg + event->direction;
+	enum ow_side from = event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	int64_t sent_ns = event->time_ns[from];
+	if (event->fate == OW_FATE_OUTSIDE) {
+		assert_int_equal(event->side, from);
+		for (uint32_t i = 0; i < event->packets; i++) {
+			assert_true(told->outside < sizeof told->outside_ns / sizeof *told->outside_ns);
+			told->outside_ns[told->outside++] = sent_ns;
+		}
+	}
+	if (event->fate != OW_FATE_MATCHED)
+		return 0;
+	if (!told->first_matched_ns || sent_ns < told->first_matched_ns)
+		told->first_matched_ns = sent_ns;
+	if (sent_ns > told->last_matched_ns)
+		told->last_matched_ns = sent_ns;
+	return 0;
+}
+
+/*
+ * A capture begins and ends with a packet. Of packets that were lost before the first one that it shows, or after the
+ * last one, it cannot tell: they are outside. No others are.
+ */
+static void check_outside(const struct told *told, const struct ow_delay *delay, const struct ow_capture_info *there)
+{
+	for (uint64_t i = 0; i < told->outside; i++) {
+		int64_t t = told->outside_ns[i];
+		bool before = t < told->first_matched_ns || t + delay->min_ns < there->first_ns;
+		bool after = t > told->last_matched_ns || t + delay->max_ns > there->last_ns;
+		assert_true(before || after);
+	}
+}
+
 /* The captures of both hosts, compared packet by packet. */
 static void check_match(struct lab *lab, enum ow_level level)
 {
 	struct ow_match_options options;
 	struct ow_match *match;
 	struct ow_error err;
+	struct told told[OW_DIRECTIONS] = {0};
 	ow_match_defaults(&options);
 	options.level = level;
 	options.window_ns = 2 * OW_NS_PER_S;
+	options.on_packet = on_packet;
+	options.arg = told;
 	if (ow_match_files(lab->path[OW_SIDE_A], lab->path[OW_SIDE_B], &options, &match, &err) < 0)
 		fail_msg("%s", err.text);
 	const struct ow_match_report *report = ow_match_report(match);
 	for (int i = 0; i < OW_DIRECTIONS; i++) {
 		const struct ow_result *truth = &lab->total[i].truth.result, *found = &report->direction[i];
-		assert_int_equal(found->sent, truth->sent);
+		enum ow_side from = i == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+		check_outside(&told[i], &found->delay, &report->capture[!from]);
+		assert_int_equal(report->outside_overlap[from], told[i].outside);
+		assert_int_equal(found->sent + told[i].outside, truth->sent);
 		assert_int_equal(found->matched, truth->matched);
-		assert_int_equal(found->lost, truth->lost);
+		assert_int_equal(found->lost + told[i].outside, truth->lost);
 		assert_int_equal(found->duplicated, truth->duplicated);
 		if (!truth->matched)
 			continue;
