@@ -255,6 +255,7 @@ static unsigned zone_of(const struct ow_skew *d)
 struct change {
 	struct level before, after;
 	double by, spread, quarter; /* the larger one of both */
+	double slower;              /* spread of the slower one: a single packet shows that the faster one is as fast */
 };
 
 static struct change change_of(const struct ow_skew *d, unsigned way, unsigned at, unsigned zone, unsigned reach)
@@ -264,6 +265,7 @@ static struct change change_of(const struct ow_skew *d, unsigned way, unsigned a
 	c.by = c.after.least - c.before.least;
 	c.spread = fmax(c.before.spread, c.after.spread);
 	c.quarter = fmax(c.before.quarter, c.after.quarter);
+	c.slower = c.by > 0 ? c.after.spread : c.before.spread;
 	return c;
 }
 
@@ -304,8 +306,8 @@ static double gained_at(const struct ow_skew *d, unsigned at, unsigned zone, boo
 	             fabs(path) < STEP_ALIKE * fabs(gained);
 	double varies = sharp       ? 0
 	                : near      ? STEP_CLEAR * fmax(ab.quarter, ba.quarter)
-	                : stretches ? fmax(ab.spread, ba.spread)
-	                            : STEP_CLEAR * fmax(ab.spread, ba.spread);
+	                : stretches ? fmax(ab.slower, ba.slower)
+	                            : STEP_CLEAR * fmax(ab.slower, ba.slower);
 	return fabs(gained) >= NOISE_NS && fabs(gained) > STEP_CLEAR * fabs(path) && fabs(gained) > varies ? gained : 0;
 }
 

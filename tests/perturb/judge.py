@@ -104,6 +104,8 @@ class Judge:
                 self.delays(d, [p[0] for p in self.truth[d].pairs], 0)
         if self.auto:
             self.estimated_clock()
+        if "a clock was set" in self.warnings and not any(c.clock_steps or c.slews or c.drift for c in self.case.captures):
+            self.faults.append(("false clock step", "no clock was set"))
 
     # -- counts ------------------------------------------------------------------------------------------------
 
