@@ -120,7 +120,7 @@ int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packet
 	int r = results->scope ? judge_by_scope(results, open, packets, count, ret_fates) : 0;
 	if (r == 0 && results->one_of_several) {
 		memset(ret_fates, OW_SCOPE_UNSHARED, count);
-		open->whole = 0;
+		open->whole = open->unsure = 0;
 	}
 	return r;
 }

@@ -149,6 +149,66 @@ static void test_changed(void **state)
 	history_done(&history);
 }
 
+#define SHORT_FLOWS 40
+
+/* An interval of flows with one packet each, of the same networks. Every second one is only at a. */
+static void step_short_flows(struct history *history, int64_t interval)
+{
+	struct ow_scope_flow flow[SHORT_FLOWS];
+	struct ow_sighting packet[SHORT_FLOWS], a[SHORT_FLOWS / 2];
+	uint8_t matched[SHORT_FLOWS];
+	int64_t delay_ns[SHORT_FLOWS / 2];
+	for (uint32_t i = 0; i < SHORT_FLOWS; i++) {
+		uint64_t number = ow_mix64((uint64_t)interval * SHORT_FLOWS + i + 1);
+		flow[i] = (struct ow_scope_flow){
+			.flow = number, .pair = UINT64_MAX / 3, .dest = UINT64_MAX / 5, .packets = 1, .version = 4};
+		packet[i] = (struct ow_sighting){number, (int64_t)i * 20000000, i + 1};
+		matched[i] = i % 2;
+		a[i / 2] = packet[i / 2 * 2];
+		delay_ns[i / 2] = 10;
+	}
+	struct ow_interval_results_input input = {.only_a = a,
+	                                          .only_as = SHORT_FLOWS / 2,
+	                                          .delay_ns = delay_ns,
+	                                          .delays = SHORT_FLOWS / 2,
+	                                          .packet = packet,
+	                                          .is_matched = matched,
+	                                          .packets = SHORT_FLOWS,
+	                                          .flow = flow,
+	                                          .flows = SHORT_FLOWS};
+	input.result = (struct ow_interval_result){.from = "a",
+	                                           .to = "b",
+	                                           .interval = interval,
+	                                           .start_ns = interval * SECOND,
+	                                           .length_ns = SECOND,
+	                                           .sent = SHORT_FLOWS,
+	                                           .received = SHORT_FLOWS / 2,
+	                                           .matched = SHORT_FLOWS / 2};
+	assert_int_equal(ow_interval_results_step(history->settle, &input), 0);
+}
+
+/* Flows of one packet that are not at b: lost, or on another way. Where there are other peers, nothing of it is lost. */
+static void test_short_flows(void **state)
+{
+	(void)state;
+	for (int one_of_several = 0; one_of_several < 2; one_of_several++) {
+		struct history history;
+		history_open(&history, 1, 10);
+		assert_int_equal(ow_interval_results_share(history.settle, SECOND, NULL), 0);
+		if (one_of_several)
+			ow_interval_results_one_of_several(history.settle);
+		for (int64_t interval = 0; interval < 6; interval++)
+			step_short_flows(&history, interval);
+		const struct ow_interval_result *r = &history.final[4];
+		assert_int_equal(r->sent + r->unshared_sent, SHORT_FLOWS);
+		assert_int_equal(r->lost, 0);
+		assert_int_equal(r->status, one_of_several ? OW_RESULT_MEASURED : OW_RESULT_PARTIAL);
+		if (!one_of_several)
+			assert_int_equal(ow_cause_of(r->cause), OW_CAUSE_FLOWS_UNDECIDED);
+		history_done(&history);
+	}
+}
+
 /* Packets that should have arrived in an unknown interval are not lost; those that should have before are. Nor are
  * those extra that may have been sent in it. */
 static void test_unknown(void **state)
@@ -545,7 +605,7 @@ int main(void)
 		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_long_gap), cmocka_unit_test(test_drops),
 		cmocka_unit_test(test_finish),   cmocka_unit_test(test_quiet),    cmocka_unit_test(test_early),
 		cmocka_unit_test(test_sampled),  cmocka_unit_test(test_shift),    cmocka_unit_test(test_create),
-		cmocka_unit_test(test_too_many), cmocka_unit_test(test_distrust),
+		cmocka_unit_test(test_too_many), cmocka_unit_test(test_distrust), cmocka_unit_test(test_short_flows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

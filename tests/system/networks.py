@@ -245,43 +245,61 @@ class Fork(Network):
     address = "10.0.3.2"
 
 
-class Diamond(Network):
-    """Two ways from a to t, by b and by c:
+class Ways(Network):
+    """Several ways from a to t, each by a router of its own:
 
-    s - lan0 [a] eth0 - [m] - eth0 [b] - t        london is on a, paris1 on b, paris2 on c
+    s - lan0 [a] eth0 - [m] - eth0 [b] - t        london is on a, paris1 on b, paris2 on c, ...
                          \\- eth0 [c] -/            m divides what goes to 10.2.0.0/16 by flow, or by packet"""
 
-    def __init__(self, per_packet, slow=None):
-        """slow: seconds, at least and as many more, that packets take by c."""
-        super().__init__("sambctx" if slow else "sambct")
+    def __init__(self, per_packet, ways="bc", slow=None, nested=False):
+        """slow: seconds, at least and as many more, that packets take by c. nested: all ways but the first are behind
+        another router, n, which divides what it gets by packet."""
+        super().__init__("sam" + ways + "t" + ("x" if slow else "") + ("n" if nested else ""))
         try:
             self.link("a", "lan0", "s", "eth0", "10.0.1")
             self.link("a", "eth0", "m", "to_a", "10.0.2")
-            for n, way in ((3, "b"), (4, "c")):
-                if slow and way == "c":
-                    self.slow_link("m", "to_c", "c", "eth0", "10.0.4", "x", *slow)
-                else:
-                    self.link("m", "to_" + way, way, "eth0", f"10.0.{n}")
-                self.link(way, "lan0", "t", "eth_" + way, f"10.0.{n + 2}")
-                self.route(way, f"default via 10.0.{n}.1", f"10.2.0.0/16 via 10.0.{n + 2}.2")
-                self.nft("m", f"table netdev way_{way} {{\n counter {way} {{}}\n chain e {{\n type filter hook egress device to_{way} priority 0;\n"
-                              f" ip daddr 10.2.0.0/16 counter name {way}\n }}\n}}\n")
             self.route("s", "default via 10.0.1.1")
-            self.route("t", "default via 10.0.5.1")
             self.route("a", "default via 10.0.2.2", "10.1.0.0/16 via 10.0.1.2")
             self.route("m", "10.1.0.0/16 via 10.0.2.1", "10.0.1.0/24 via 10.0.2.1")
-            if per_packet:
-                self.nft("m", "table ip split {\n chain p {\n type filter hook prerouting priority -300;\n ip daddr 10.2.0.0/16 meta mark set numgen inc mod 2\n }\n}\n")
-                self.ip("m", "rule add fwmark 1 lookup 100", "route add 10.2.0.0/16 via 10.0.4.2 table 100")
-                self.route("m", "10.2.0.0/16 via 10.0.3.2")
-            else:
-                self.run("m", "sysctl", "-qw", "net.ipv4.fib_multipath_hash_policy=1")
-                self.route("m", "10.2.0.0/16 nexthop via 10.0.3.2 nexthop via 10.0.4.2")
-            for name in "abc":
-                self.count(name, "eth0")
+            if nested:
+                self.link("m", "to_n", "n", "to_m", "10.0.30")
+                self.route("n", "default via 10.0.30.1")
+            for n, way in enumerate(ways, 3):
+                front = "n" if nested and n > 3 else "m"
+                if slow and way == "c":
+                    self.slow_link(front, "to_c", "c", "eth0", "10.0.4", "x", *slow)
+                else:
+                    self.link(front, "to_" + way, way, "eth0", f"10.0.{n}")
+                if front == "n":
+                    self.route("m", f"10.0.{n}.0/24 via 10.0.30.2")
+                self.link(way, "lan0", "t", "eth_" + way, f"10.0.{n + 10}")
+                self.route(way, f"default via 10.0.{n}.1", f"10.2.0.0/16 via 10.0.{n + 10}.2")
+                # After nft's loss, which is at the forward hook: what leaves for the way.
+                self.nft(front, f"table netdev way_{way} {{\n counter {way} {{}}\n chain e {{\n type filter hook egress device to_{way} priority 0;\n"
+                                f" ip daddr 10.2.0.0/16 counter name {way}\n }}\n}}\n")
+                self.count(way, "eth0")
+            self.count("a", "eth0")
+            self.route("t", "default via 10.0.13.1")
+            hops = [f"10.0.{n}.2" for n in range(3, 3 + len(ways))]
+            if nested:
+                self.divide("n", hops[1:], True)
+                hops = [hops[0], "10.0.30.2"]
+            self.divide("m", hops, per_packet)
         except BaseException:
             self.close()
             raise
+
+    def divide(self, router_name, hops, per_packet):
+        """What goes to 10.2.0.0/16, among these routers."""
+        if not per_packet:
+            self.run(router_name, "sysctl", "-qw", "net.ipv4.fib_multipath_hash_policy=1")
+            self.route(router_name, "10.2.0.0/16 " + " ".join(f"nexthop via {hop}" for hop in hops))
+            return
+        self.nft(router_name, "table ip split {\n chain p {\n type filter hook prerouting priority -300;\n"
+                              f" ip daddr 10.2.0.0/16 meta mark set numgen inc mod {len(hops)}\n }}\n}}\n")
+        self.route(router_name, f"10.2.0.0/16 via {hops[0]}")
+        for n, hop in enumerate(hops[1:], 1):
+            self.ip(router_name, f"rule add fwmark {n} lookup {100 + n}", f"route add 10.2.0.0/16 via {hop} table {100 + n}")
 
 
 class Pair:
