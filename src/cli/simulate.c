@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/shared_options.h"
 #include "cli/options.h"
+#include "cli/simulate_points.h"
 #include "cli/terminal.h"
 #include "cli/output.h"
 #include "sim/check.h"
@@ -19,7 +20,8 @@
 
 struct arguments {
 	struct ow_sim_options sim;
-	const char *truth;
+	const char *truth, *packet_truth;
+	struct ow_simulate_places places;
 	bool json, help, version;
 	bool format_given[OW_SIDES];
 };
@@ -91,18 +93,6 @@ static int set_dscp(void *field, const char *value, struct ow_error *err)
 	if (r >= 0)
 		*(int *)field = (int)dscp;
 	return r;
-}
-
-/* "20ppm", "500ppb": the drift of B's clock. */
-static int set_drift(void *field, const char *value, struct ow_error *err)
-{
-	char *end;
-	double x = strtod(value, &end);
-	double unit = strcmp(end, "ppm") == 0 ? 1000 : strcmp(end, "ppb") == 0 ? 1 : 0;
-	if (end == value || !isfinite(x) || unit == 0)
-		return ow_error_set(err, EINVAL, "'%.40s' is not a drift (examples: 20ppm, -500ppb)", value);
-	*(double *)field = x * unit;
-	return 0;
 }
 
 static int set_start(void *field, const char *value, struct ow_error *err)
@@ -252,6 +242,8 @@ static const struct ow_option table[] = {
 	{"b", 'b', "FILE", ow_option_output, SIDE(B, path), "Capture of point B."},
 	{"truth", 't', "FILE", ow_option_output, offsetof(struct arguments, truth),
          "Write the truth to this file, as JSON."},
+	{"packet-truth", 0, "FILE", ow_option_output, offsetof(struct arguments, packet_truth),
+         "With --point: write a row of CSV for each packet: where it was lost, its time at each point."},
 	{"json", 0, NULL, ow_option_flag, offsetof(struct arguments, json), "Also print the truth to standard output."},
 	{"seed", 's', "N", set_seed, SIM(seed), "The same seed and options give the same bytes. Default 1."},
 
@@ -300,6 +292,9 @@ static const struct ow_option table[] = {
 	{"nat", 0, NULL, ow_option_flag, SIM(nat), "B sees A's addresses and ports translated."},
 
 	{.help = "Measurement points"},
+	{"point", 0, "POINT", ow_option_sim_point, offsetof(struct arguments, places),
+         "Instead of -a and -b: a point of a path, see below."},
+	{"hop", 0, "HOP", ow_option_sim_hop, offsetof(struct arguments, places), "Begins the next place of the path."},
 	{"a-link", 0, "LINK", set_link, SIDE(A, link),
          "ethernet (default), raw, sll, sll2, ppp, null, loop or radiotap."},
 	{"b-link", 0, "LINK", set_link, SIDE(B, link), "The same for B."},
@@ -320,12 +315,14 @@ static const struct ow_option table[] = {
 	{"a-early", 0, "D", ow_option_duration, SIDE(A, early_ns), "This capture ends before the last packet is sent."},
 	{"b-early", 0, "D", ow_option_duration, SIDE(B, early_ns), "The same for B."},
 	{"offset", 0, "D", ow_option_duration, SIM(offset_ns), "Offset by which B's clock is ahead."},
-	{"drift", 0, "RATE", set_drift, SIM(drift_ppb), "Drift of B's clock: 20ppm, -500ppb."},
+	{"drift", 0, "RATE", ow_option_drift, SIM(drift_ppb), "Drift of B's clock: 20ppm, -500ppb."},
 	{"backwards", 0, "SHARE", ow_option_share, SIM(backwards),
          "Share of records with a timestamp up to 10 us too early."},
 	{"zero-timestamps", 0, "SIDES", set_sides, SIDE(A, zero_timestamps), "a, b or both: no timestamps."},
 
 	{.help = "Files"},
+	{"rotate", 0, "D", ow_option_seconds, SIM(rotate_ns),
+         "A new file each time: a_00001.pcap, a_00002.pcap, ... by the clock of the point."},
 	{"format", 0, "KIND", set_formats, 0, "pcap (default) or pcapng."},
 	{"a-format", 0, "KIND", set_format_a, 0, "At A only."},
 	{"b-format", 0, "KIND", set_format_b, 0, "At B only."},
@@ -349,16 +346,20 @@ static const struct ow_option table[] = {
 
 static void help(void)
 {
-	fputs("oneway simulate: writes captures of two points, and the truth about them\n"
+	fputs("oneway simulate: writes captures of two or more points, and the truth about them\n"
 	      "\n"
-	      "usage: oneway simulate [OPTION]... -a A.pcap -b B.pcap --truth T.json\n",
+	      "usage: oneway simulate [OPTION]... -a A.pcap -b B.pcap --truth T.json\n"
+	      "       oneway simulate [OPTION]... --point NAME=FILE --hop HOP --point NAME=FILE ...\n",
 	      stdout);
 	ow_options_help(stdout, table);
 	fputs("\n"
 	      "Times have units (250ms, 1.5us), shares are 0.01 or 1%, rates of links are\n"
 	      "10G or 100M.\n"
 	      "Delays in the truth are those of the files, without the error of B's clock.\n"
-	      "\n"
+	      "\n",
+	      stdout);
+	fputs(ow_simulate_points_help, stdout);
+	fputs("\n"
 	      "examples:\n"
 	      "  oneway simulate --packets 1M --rate 1M --flows 1000 --delay weibull:20us,0.6 \\\n"
 	      "      --loss 0.01 --seed 7 -a a.pcap -b b.pcap --truth truth.json\n"
@@ -367,7 +368,10 @@ static void help(void)
 	      "      --offset 37s -a a.pcapng -b b.pcap.gz --json\n"
 	      "  oneway simulate --superframes a --in-order -a host.pcap -b tap.pcap --json\n"
 	      "  oneway simulate --traffic real.pcap -a a.pcap -b b.pcap --truth truth.json \\\n"
-	      "      --delay 'paths:0.9,constant:50us;0.1,constant:80us'\n",
+	      "      --delay 'paths:0.9,constant:50us;0.1,constant:80us'\n"
+	      "  oneway simulate --reverse 0.5 --point a=a.pcap --hop 'loss=1% routers=1' \\\n"
+	      "      --point b1=b1.pcap --point 'b2=b2.pcap offset=5ms' --hop routers=2 \\\n"
+	      "      --point c=c.pcap --rotate 1s --truth truth.json --packet-truth packets.csv\n",
 	      stdout);
 }
 
@@ -383,6 +387,40 @@ static void choose_format(struct arguments *args, enum ow_side i)
 	side->gzip |= gzip;
 	if (!args->format_given[i])
 		side->format = format;
+}
+
+static int write_points_truth(const struct arguments *args, const struct ow_sim_points *points,
+                              const struct ow_sim_points_truth *truth, struct ow_error *err)
+{
+	int r = args->truth ? ow_sim_points_truth_write(args->truth, points, &args->sim, truth, err) : 0;
+	if (r >= 0 && args->json && !(args->truth && strcmp(args->truth, "-") == 0))
+		r = ow_sim_points_truth_write("-", points, &args->sim, truth, err);
+	return r;
+}
+
+static int run_points(struct arguments *args)
+{
+	struct ow_sim_points points;
+	struct ow_error err;
+	int r = 0;
+	for (int i = 0; i < OW_SIDES; i++)
+		r = args->sim.side[i].path ? ow_error_set(&err, EINVAL, "--point and -%c exclude each other", "ab"[i])
+		                           : r;
+	if (r >= 0)
+		r = ow_simulate_points(&args->places, &args->sim, &points, &err);
+	if (r < 0)
+		return ow_cli_misused("simulate", &err);
+	struct ow_progress progress;
+	struct ow_sim_points_truth truth;
+	ow_progress_init(&progress, "simulating");
+	args->sim.on_progress = ow_progress_show;
+	args->sim.arg = &progress;
+	r = ow_sim_points_run(&points, &args->sim, args->packet_truth, &truth, &err);
+	ow_progress_done(&progress);
+	if (r >= 0)
+		r = write_points_truth(args, &points, &truth, &err);
+	ow_sim_points_done(&points);
+	return r < 0 ? ow_cli_failed("simulate", &err) : OW_EXIT_OK;
 }
 
 static int run(struct arguments *args)
@@ -414,9 +452,13 @@ int ow_cli_simulate(int argc, char **argv)
 		operands = ow_error_set(&err, EINVAL, "unexpected argument '%.60s'", argv[1]);
 	if (operands < 0)
 		return ow_cli_refused("simulate", operands, &err);
+	if (args.places.count)
+		return run_points(&args);
 	choose_format(&args, OW_SIDE_A);
 	choose_format(&args, OW_SIDE_B);
-	int r = ow_sim_check(&args.sim, &err);
+	int r = args.packet_truth ? ow_error_set(&err, EINVAL, "--packet-truth is for a path with --point") : 0;
+	if (r >= 0)
+		r = ow_sim_check(&args.sim, &err);
 	for (int i = 0; r >= 0 && args.truth && i < OW_SIDES; i++) {
 		if (strcmp(args.truth, args.sim.side[i].path) == 0)
 			r = ow_error_set(&err, EINVAL, "--truth and -%c are the same file", "ab"[i]);

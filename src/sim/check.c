@@ -2,6 +2,8 @@
 /* The options of a simulation: their defaults and their limits. */
 #include "sim/check.h"
 #include "base/time.h"
+#include "sim/replay.h"
+#include "sim/traffic.h"
 #include "sim/view.h"
 
 #include <errno.h>
@@ -17,6 +19,7 @@
 #define MTU_MIN           576
 #define SUPERFRAME_MAX    262144
 #define DEFAULT_START_S   1700000000
+#define DEFAULT_PACKETS   1000000
 
 static bool is_share(double x)
 {
@@ -151,7 +154,7 @@ static bool same_file(const char *x, const char *y)
 	       sx.st_ino == sy.st_ino;
 }
 
-int ow_sim_check(const struct ow_sim_options *options, struct ow_error *err)
+int ow_sim_check_traffic(const struct ow_sim_options *options, struct ow_error *err)
 {
 	int r = check_shares(options, err);
 	if (r >= 0)
@@ -160,6 +163,12 @@ int ow_sim_check(const struct ow_sim_options *options, struct ow_error *err)
 		r = check_path(options, err);
 	if (r >= 0 && options->traffic)
 		r = check_replay(options, err);
+	return r;
+}
+
+int ow_sim_check(const struct ow_sim_options *options, struct ow_error *err)
+{
+	int r = ow_sim_check_traffic(options, err);
 	if (r >= 0)
 		r = check_side(&options->side[OW_SIDE_A], "a", err);
 	if (r >= 0)
@@ -171,6 +180,34 @@ int ow_sim_check(const struct ow_sim_options *options, struct ow_error *err)
 			r = ow_error_set(err, EINVAL, "-%c would overwrite the file of --traffic", "ab"[i]);
 	}
 	return r;
+}
+
+int ow_sim_resolve(struct ow_sim_options *options, int *ret_linktype, int64_t *ret_end_ns, struct ow_error *err)
+{
+	*ret_linktype = -1;
+	if (options->traffic) {
+		struct ow_replay_info info;
+		int r = ow_replay_scan(options->traffic, &info, err);
+		if (r < 0)
+			return r;
+		options->start_ns = info.first_ns;
+		*ret_end_ns = info.last_ns;
+		if (!ow_replay_unchanged(options))
+			return 0;
+		if (info.mixed)
+			return ow_error_set(
+				err, EINVAL,
+				"--traffic %s: frames of several link types; --a-link and --b-link convert them to one",
+				options->traffic);
+		*ret_linktype = info.linktype;
+		return 0;
+	}
+	if (!options->packets)
+		options->packets = DEFAULT_PACKETS;
+	*ret_end_ns = INT64_MAX;
+	if (options->side[OW_SIDE_A].early_ns || options->side[OW_SIDE_B].early_ns)
+		*ret_end_ns = ow_traffic_end(options);
+	return 0;
 }
 
 void ow_sim_defaults(struct ow_sim_options *ret_options)

@@ -7,6 +7,7 @@
 #include "sim/side.h"
 #include "base/bytes.h"
 #include "base/time.h"
+#include "sim/rotation.h"
 
 #include <errno.h>
 #include <math.h>
@@ -27,7 +28,7 @@ struct ow_point_side {
 	struct ow_wire_pool *pool;
 	struct ow_account *account;
 	struct ow_sim_view *view;
-	struct ow_writer *writer;
+	struct ow_rotation *file;
 	struct ow_random random;
 	struct ow_wire_heap arrivals;
 	struct ow_wire *first, *last; /* output list */
@@ -66,7 +67,7 @@ int ow_point_side_create(const struct ow_sim_options *options, enum ow_side numb
 		.tsresol = chosen->tsresol,
 		.interfaces = chosen->interfaces,
 	};
-	int r = ow_writer_open(chosen->path, &file, &side->writer, err);
+	int r = ow_rotation_open(chosen->path, &file, options->rotate_ns, options->start_ns, &side->file, err);
 	if (r < 0) {
 		ow_point_side_free(side);
 		return r;
@@ -77,8 +78,8 @@ int ow_point_side_create(const struct ow_sim_options *options, enum ow_side numb
 
 int ow_point_side_close(struct ow_point_side *side, struct ow_error *err)
 {
-	int r = ow_writer_close(side->writer, err);
-	side->writer = NULL;
+	int r = ow_rotation_close(side->file, err);
+	side->file = NULL;
 	return r;
 }
 
@@ -86,7 +87,7 @@ void ow_point_side_free(struct ow_point_side *side)
 {
 	if (!side)
 		return;
-	ow_writer_abort(side->writer);
+	ow_rotation_abort(side->file);
 	ow_wire_heap_done(&side->arrivals, side->pool);
 	ow_view_free(side->view);
 	free(side);
@@ -126,7 +127,7 @@ static int write_record(struct ow_point_side *side, const struct ow_wire *wire, 
 	ow_view_frame(side->view, wire, received, &frame.data, &frame.caplen);
 	frame.len = frame.caplen + wire->missing;
 	ow_account_record(side->account, side->number, wire->more != NULL);
-	return ow_writer_write(side->writer, &frame, err);
+	return ow_rotation_write(side->file, &frame, err);
 }
 
 /* Writes a received record and reports every packet in it to the account. Frees the packets. */

@@ -8,14 +8,12 @@
 #include "sim/account.h"
 #include "sim/check.h"
 #include "sim/path.h"
-#include "sim/replay.h"
 #include "sim/side.h"
 #include "sim/traffic.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define DEFAULT_PACKETS 1000000
 /* Packets between two reports of progress. */
 #define PROGRESS_PACKETS 65536
 
@@ -39,40 +37,11 @@ static void run_done(struct run *run)
 	ow_wire_pool_free(run->pool);
 }
 
-/* Fills in values that the options leave open. ret_linktype: of frames that pass unchanged, else -1. */
-static int resolve(struct ow_sim_options *options, int *ret_linktype, int64_t *ret_end_ns, struct ow_error *err)
-{
-	*ret_linktype = -1;
-	if (options->traffic) {
-		struct ow_replay_info info;
-		int r = ow_replay_scan(options->traffic, &info, err);
-		if (r < 0)
-			return r;
-		options->start_ns = info.first_ns;
-		*ret_end_ns = info.last_ns;
-		if (!ow_replay_unchanged(options))
-			return 0;
-		if (info.mixed)
-			return ow_error_set(
-				err, EINVAL,
-				"--traffic %s: frames of several link types; --a-link and --b-link convert them to one",
-				options->traffic);
-		*ret_linktype = info.linktype;
-		return 0;
-	}
-	if (!options->packets)
-		options->packets = DEFAULT_PACKETS;
-	*ret_end_ns = INT64_MAX;
-	if (options->side[OW_SIDE_A].early_ns || options->side[OW_SIDE_B].early_ns)
-		*ret_end_ns = ow_traffic_end(options);
-	return 0;
-}
-
 static int run_init(struct run *run, struct ow_error *err)
 {
 	int linktype;
 	int64_t end_ns;
-	int r = resolve(&run->options, &linktype, &end_ns, err);
+	int r = ow_sim_resolve(&run->options, &linktype, &end_ns, err);
 	if (r < 0)
 		return r;
 	r = ow_wire_pool_create(&run->pool);

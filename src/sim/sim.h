@@ -137,6 +137,7 @@ struct ow_sim_options {
 	double drift_ppb;  /* and gains this many ns a second */
 	double backwards;  /* share of the records with a timestamp that is a few us too early */
 	struct ow_sim_side side[OW_SIDES];
+	int64_t rotate_ns; /* a new file each time, see sim/rotation.h; 0 = one file */
 	/* Called from time to time with the share done, 0..1; NULL = not wanted. */
 	void (*on_progress)(void *arg, double done);
 	void *arg;

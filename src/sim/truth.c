@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The truth as JSON: a RESULT for A to B with further members. */
 #include "result/json.h"
+#include "sim/output.h"
 #include "sim/sim.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 static void put_sides(struct ow_json *json, const char *name, const uint64_t count[OW_SIDES])
 {
@@ -59,16 +56,10 @@ static void put_truth(FILE *out, const struct ow_sim_truth *truth)
 
 int ow_sim_truth_write(const char *path, const struct ow_sim_truth *truth, struct ow_error *err)
 {
-	bool standard = strcmp(path, "-") == 0;
-	FILE *out = standard ? stdout : fopen(path, "w");
-	if (!out)
-		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
+	FILE *out;
+	int r = ow_sim_output_open(path, &out, err);
+	if (r < 0)
+		return r;
 	put_truth(out, truth);
-	bool bad = ferror(out) || fflush(out) != 0;
-	int code = errno;
-	if (!standard && fclose(out) != 0 && !bad) {
-		bad = true;
-		code = errno;
-	}
-	return bad ? ow_error_set(err, code, "%s: %s", path, strerror(code)) : 0;
+	return ow_sim_output_close(path, out, err);
 }

@@ -20,6 +20,8 @@ struct ow_wire {
 	uint64_t order;              /* number of its record among those sent in its direction */
 	uint64_t number;             /* decides between packets of the same time */
 	uint32_t flow;
+	uint32_t row;  /* of a path of several points: where its truth is kept .. */
+	uint8_t stage; /* .. and the place that it reaches next */
 	uint8_t direction;
 	bool frame;          /* the bytes are a whole link frame, not an IP packet */
 	bool copy;           /* a duplicate made by the network */
