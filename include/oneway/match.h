@@ -74,6 +74,7 @@ struct ow_packet_event {
 };
 
 #define OW_MATCH_CLASSES_MAX 8
+#define OW_PERCENTILES_MAX   16
 
 /* Largest time in the options: 146 years. */
 #define OW_MATCH_TIME_MAX (INT64_MAX / 2)
@@ -120,6 +121,9 @@ struct ow_match_options {
 	const char *const *class_filter;
 	unsigned classes; /* number of filters, at most OW_MATCH_CLASSES_MAX */
 	enum ow_stamps stamps;
+	/* Percentiles of the delay to report in addition: each above 0, at most 100; at most OW_PERCENTILES_MAX. */
+	const double *percentile;
+	unsigned percentiles;
 };
 
 struct ow_capture_info {
@@ -144,6 +148,12 @@ struct ow_hole {
 	int64_t start_ns, length_ns; /* after clock correction */
 	uint64_t packets;            /* packets of the other capture that are not counted because of it */
 	bool certain;                /* false: it may also be an outage of everything that this capture sees */
+};
+
+/* A percentile that was asked for. If identical packets make delays uncertain, it is between low and high. */
+struct ow_percentile {
+	double percent;
+	double delay_ns, low_ns, high_ns;
 };
 
 /* The match owns the report and everything that it points to. */
@@ -184,6 +194,9 @@ struct ow_match_report {
 	uint64_t dropped[OW_SIDES];
 	uint64_t filtered[OW_SIDES];  /* frames that the filter does not accept */
 	const char *stamps[OW_SIDES]; /* whose times were used: "capture", "MetaWatch trailer", ... */
+	/* As many as the options ask for; not defined for a direction without samples of the delay. */
+	struct ow_percentile percentile[OW_DIRECTIONS][OW_PERCENTILES_MAX];
+	unsigned percentiles;
 };
 
 struct ow_match;

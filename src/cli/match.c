@@ -24,21 +24,30 @@
 #include "path/path.h"
 #include "cli/point_argument.h"
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <sys/random.h>
 
 #define FILTER_MOST 1024 /* bytes of a filter that is used together with --flow */
 
+struct percentiles {
+	double percent[OW_PERCENTILES_MAX];
+	unsigned count;
+};
+
 struct arguments {
 	struct ow_match_options match;
+	struct percentiles percentiles;
 	uint64_t threads, top, least;
 	bool flows;
 	struct ow_flow_select key;
-	bool json, no_color, help, version;
+	bool json, utc, no_color, help, version;
 	const char *csv, *lost, *extra, *plot, *flows_csv;
 	const char *since, *until;
 	bool by_port;
@@ -115,6 +124,26 @@ static int set_by(void *field, const char *value, struct ow_error *err)
 	return ow_option_choice(names, 1, value, &index, err);
 }
 
+/* 50,95,99.9 */
+static int set_percentiles(void *field, const char *value, struct ow_error *err)
+{
+	struct percentiles *p = field;
+	const char *text = value;
+	p->count = 0;
+	do {
+		char *end;
+		if (p->count == OW_PERCENTILES_MAX)
+			return ow_error_set(err, EINVAL, "more than %d percentiles", OW_PERCENTILES_MAX);
+		double percent = isdigit((unsigned char)*text) ? strtod(text, &end) : 0;
+		if (!(percent > 0 && percent <= 100) || (*end && *end != ','))
+			return ow_error_set(err, EINVAL, "'%.40s': give numbers above 0, at most 100, as in 50,95,99.9",
+			                    value);
+		p->percent[p->count++] = percent;
+		text = *end ? end + 1 : NULL;
+	} while (text);
+	return 0;
+}
+
 #define FIELD(name) offsetof(struct arguments, name)
 
 static const struct ow_option options[] = {
@@ -160,6 +189,7 @@ static const struct ow_option options[] = {
          "Waiting time after which a packet is lost (default: chosen from the traffic)."},
 	{"interval", 0, "D", ow_option_positive_duration, FIELD(match.interval_ns),
          "Also print results for each interval of D."},
+	{"utc", 0, NULL, ow_option_flag, FIELD(utc), "Times on the command line and in text are UTC, not local."},
 	{"one-direction", 0, NULL, ow_option_flag, FIELD(match.one_direction),
          "All traffic goes from A to B: packets that B never saw are lost, also in flows without any match."},
 
@@ -168,6 +198,8 @@ static const struct ow_option options[] = {
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print JSON instead of text."},
+	{"percentiles", 0, "P,...", set_percentiles, FIELD(percentiles),
+         "Percentiles of the delay to show, such as 50,95,99,99.9 (default: 90,95,99,99.9)."},
 	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "Write a row for every packet; - is standard output."},
 	{"flows", 0, NULL, ow_option_flag, FIELD(flows),
          "Results of each flow: tables of the slowest flows and of those that lost most; with --json all flows."},
@@ -437,6 +469,9 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	args->path[OW_SIDE_B] = args->points.point[args->points.count - 1].path;
 	/* An option about flows implies --flows. */
 	args->flows |= args->top || args->least || (args->key.by != OW_FLOW_BY_FIVE_TUPLE && !args->flows_csv);
+	if (args->utc && setenv("TZ", "UTC0", 1) < 0)
+		return ow_error_set(err, ENOMEM, "--utc: not enough memory");
+	tzset();
 	args->match.threads = args->threads > 3 ? 3 : (unsigned)args->threads;
 	r = check_arguments(args, err);
 	if (r == 0)
@@ -453,6 +488,8 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 	c->extra_wanted = args->extra != NULL;
 	c->packets.flow = args->flow;
 	bool flows = args->flows || args->flows_csv;
+	args->match.percentile = args->percentiles.percent;
+	args->match.percentiles = args->percentiles.count;
 	args->match.class_filter = args->classes.filter;
 	args->match.classes = args->classes.count;
 	if (!args->csv && !args->lost && !args->extra && !args->plot && !flows && !args->classes.count && !args->flow)

@@ -122,6 +122,27 @@ int ow_delays_bounded(const struct ow_delays *certain, struct ow_delays *const u
 	return 0;
 }
 
+int ow_tally_percentiles(const struct ow_tally *t, struct ow_percentile *percentile, unsigned count)
+{
+	struct ow_delays *all;
+	if (ow_delays_create(&all) < 0)
+		return -ENOMEM;
+	for (int i = 0; i < OW_UNCERTAINS; i++) {
+		ow_delays_reset(all);
+		ow_delays_merge(all, t->delays);
+		if (t->uncertain[i])
+			ow_delays_merge(all, t->uncertain[i]);
+		for (unsigned p = 0; p < count && ow_delays_samples(all); p++) {
+			double delay_ns = ow_delays_quantile(all, percentile[p].percent / 100);
+			*(i == OW_UNCERTAIN_ESTIMATE ? &percentile[p].delay_ns
+			  : i == OW_UNCERTAIN_LEAST  ? &percentile[p].low_ns
+			                             : &percentile[p].high_ns) = delay_ns;
+		}
+	}
+	ow_delays_free(all);
+	return 0;
+}
+
 void ow_tally_summary(const struct ow_tally *t, struct ow_delay *ret_delay)
 {
 	if (ow_delays_bounded(t->delays, t->uncertain, ret_delay) < 0)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "estimate/delay.h"
+#include <oneway/match.h>
 
 #define OW_TALLY_BUFFER 256
 
@@ -79,6 +80,9 @@ int ow_tally_uncertain(struct ow_tally *tally, int64_t delay_ns, int64_t less_ns
 void ow_tally_summary(const struct ow_tally *tally, struct ow_delay *ret_delay);
 /* Returns all delays, the uncertain ones as estimated; the caller frees them. 0 or -ENOMEM. */
 int ow_tally_delays(const struct ow_tally *tally, struct ow_delays **ret_delays);
+
+/* Fills in the delays of these percentiles, after ow_tally_flush; nothing without samples. 0 or -ENOMEM. */
+int ow_tally_percentiles(const struct ow_tally *tally, struct ow_percentile *percentile, unsigned count);
 
 /* The counts and delays as a result, after ow_tally_flush. 0 or -ENOMEM. */
 int ow_tally_result(const struct ow_tally *tally, struct ow_result *ret_result);

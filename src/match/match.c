@@ -205,6 +205,10 @@ int ow_match_files(const char *path_a, const char *path_b, const struct ow_match
 		return ow_error_set(err, ENOMEM, "out of memory");
 	}
 	m->planner.options = &m->options;
+	m->report.percentiles = taken.percentiles;
+	for (unsigned i = 0; i < taken.percentiles; i++)
+		m->report.percentile[OW_A_TO_B][i].percent = m->report.percentile[OW_B_TO_A][i].percent =
+			taken.percentile[i];
 	if (taken.on_progress) {
 		m->pass.progress = on_progress;
 		m->pass.progress_arg = m;

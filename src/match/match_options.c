@@ -33,11 +33,18 @@ static int check(const struct ow_match_options *options, struct ow_error *err)
 		{"until_ns", options->until_ns, -OW_MATCH_TIME_MAX, OW_MATCH_TIME_MAX},
 		{"classes", options->classes, 0, OW_MATCH_CLASSES_MAX},
 		{"stamps", options->stamps, OW_STAMPS_CAPTURE, OW_STAMPS_TRAILER},
+		{"percentiles", options->percentiles, 0, OW_PERCENTILES_MAX},
 	};
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++) {
 		if (range[i].value < range[i].least || range[i].value > range[i].most)
 			return ow_error_set(err, EINVAL, "struct ow_match_options: %s is %lld, not %lld to %lld",
 			                    range[i].name, range[i].value, range[i].least, range[i].most);
+	}
+	for (unsigned i = 0; i < options->percentiles; i++) {
+		if (!(options->percentile[i] > 0 && options->percentile[i] <= 100))
+			return ow_error_set(err, EINVAL,
+			                    "struct ow_match_options: percentile %g, not above 0 and at most 100",
+			                    options->percentile[i]);
 	}
 	return 0;
 }

@@ -103,6 +103,9 @@ int ow_match_fill_report(struct ow_match *m)
 		if (ow_tally_result(&p->tally[d], &report->direction[d]) < 0)
 			return -ENOMEM;
 		report->has_direction[d] = report->direction[d].sent + report->direction[d].received > 0;
+		if (report->percentiles &&
+		    ow_tally_percentiles(&p->tally[d], report->percentile[d], report->percentiles) < 0)
+			return -ENOMEM;
 	}
 	report->has_direction[OW_A_TO_B] = true;
 	report->holes = 0;

@@ -77,12 +77,25 @@ static void put_pair(struct ow_json *json, const char *name, const uint64_t coun
 	ow_json_end(json);
 }
 
-static void put_reverse(struct ow_json *json, const struct ow_match_report *report, const struct ow_result *result)
+/* The members that only directions and hops have. */
+static void put_more(struct ow_json *json, const struct ow_match_report *report, enum ow_direction direction)
 {
-	if (report->has_direction[OW_B_TO_A])
-		ow_json_result(json, "b_to_a", result);
-	else
-		ow_json_null(json, "b_to_a");
+	ow_json_percentiles(json, report->percentile[direction], report->percentiles,
+	                    &report->direction[direction].delay);
+}
+
+static void put_direction(struct ow_json *json, const char *name, const struct ow_match_report *report,
+                          enum ow_direction direction)
+{
+	if (direction == OW_B_TO_A && !report->has_direction[OW_B_TO_A]) {
+		ow_json_null(json, name);
+		return;
+	}
+	ow_json_object(json, name);
+	ow_json_style(json, OW_JSON_LINES);
+	ow_json_result_members(json, &report->direction[direction]);
+	put_more(json, report, direction);
+	ow_json_end(json);
 }
 
 static void put_intervals(struct ow_json *json, const struct ow_match_report *report)
@@ -95,7 +108,10 @@ static void put_intervals(struct ow_json *json, const struct ow_match_report *re
 		ow_json_integer(json, "start_ns", interval->start_ns);
 		ow_json_style(json, OW_JSON_LINES);
 		ow_json_result_members(json, &interval->direction[OW_A_TO_B]);
-		put_reverse(json, report, &interval->direction[OW_B_TO_A]);
+		if (report->has_direction[OW_B_TO_A])
+			ow_json_result(json, "b_to_a", &interval->direction[OW_B_TO_A]);
+		else
+			ow_json_null(json, "b_to_a");
 		ow_json_end(json);
 	}
 	ow_json_end(json);
@@ -163,6 +179,7 @@ static void put_hop(struct ow_json *json, const char *name, const struct ow_path
 	ow_json_object(json, name);
 	ow_json_style(json, OW_JSON_LINES);
 	ow_json_result_members(json, &segment->result[direction]);
+	put_more(json, segment->report, direction);
 	ow_json_number(json, "delay_share", ow_path_delay_share(path, segment, direction, &share) ? share : NAN);
 	ow_json_count(json, "around_to", correction->around_to);
 	ow_json_count(json, "around_from", correction->around_from);
@@ -241,8 +258,8 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 	put_identity(&json, report);
 	put_clock(&json, report);
 	ow_json_integer(&json, "window_ns", report->window_ns);
-	ow_json_result(&json, "a_to_b", &report->direction[OW_A_TO_B]);
-	put_reverse(&json, report, &report->direction[OW_B_TO_A]);
+	put_direction(&json, "a_to_b", report, OW_A_TO_B);
+	put_direction(&json, "b_to_a", report, OW_B_TO_A);
 	put_pair(&json, "unclassified", report->unclassified);
 	put_pair(&json, "outside_overlap", report->outside_overlap);
 	put_pair(&json, "skipped", report->skipped);

@@ -214,8 +214,9 @@ static void put_bound(const struct style *style, const char *name, double low_ns
 }
 
 /* Identical packets make some delays uncertain: the bounds hold for every assignment. */
-static void put_bounds(const struct style *style, const struct ow_delay *delay)
+static void put_bounds(const struct style *style, const struct ow_match_report *report, int direction)
 {
+	const struct ow_delay *delay = &report->direction[direction].delay;
 	char count[OW_FORMAT], share[OW_FORMAT], period[OW_DURATION_TEXT], text[200];
 	if (!delay->uncertain)
 		return;
@@ -227,8 +228,16 @@ static void put_bounds(const struct style *style, const struct ow_delay *delay)
 	put_wrapped(style, "", "  bounds", text, 12);
 	put_bound(style, "mean", delay->low.mean_ns, delay->high.mean_ns);
 	put_bound(style, "median", delay->low.quantile_ns[OW_Q50], delay->high.quantile_ns[OW_Q50]);
-	put_bound(style, "p99", delay->low.quantile_ns[OW_Q99], delay->high.quantile_ns[OW_Q99]);
-	put_bound(style, "p99.9", delay->low.quantile_ns[OW_Q999], delay->high.quantile_ns[OW_Q999]);
+	for (unsigned i = 0; i < report->percentiles; i++) {
+		const struct ow_percentile *asked = &report->percentile[direction][i];
+		snprintf(text, sizeof text, "p%.6g", asked->percent);
+		put_bound(style, text, asked->low_ns, asked->high_ns);
+	}
+	if (!report->percentiles) {
+		put_bound(style, "p95", delay->low.quantile_ns[OW_Q95], delay->high.quantile_ns[OW_Q95]);
+		put_bound(style, "p99", delay->low.quantile_ns[OW_Q99], delay->high.quantile_ns[OW_Q99]);
+		put_bound(style, "p99.9", delay->low.quantile_ns[OW_Q999], delay->high.quantile_ns[OW_Q999]);
+	}
 	put_bound(style, "max", (double)delay->low.max_ns, (double)delay->high.max_ns);
 }
 
@@ -244,34 +253,64 @@ static void put_jitter(const struct style *style, double median, double q95)
 	        rough ? error : "");
 }
 
-static void put_delay(const struct style *style, const struct ow_result *result)
+/* A line of a name and a delay, or the half of one. */
+struct delay_row {
+	char name[16];
+	double delay_ns;
+};
+
+/* The percentiles that were asked for, or the usual ones. Returns how many. */
+static size_t percentile_rows(const struct ow_match_report *report, int direction, struct delay_row *row)
 {
+	static const struct {
+		const char *name;
+		enum ow_quantile quantile;
+	} usual[] = {{"p90", OW_Q90}, {"p95", OW_Q95}, {"p99", OW_Q99}, {"p99.9", OW_Q999}};
+	size_t count = report->percentiles ? report->percentiles : sizeof usual / sizeof *usual;
+	for (size_t i = 0; i < count; i++) {
+		const struct ow_percentile *asked = &report->percentile[direction][i];
+		if (report->percentiles)
+			snprintf(row[i].name, sizeof row[i].name, "p%.6g", asked->percent);
+		else
+			snprintf(row[i].name, sizeof row[i].name, "%s", usual[i].name);
+		row[i].delay_ns = report->percentiles
+		                          ? asked->delay_ns
+		                          : report->direction[direction].delay.quantile_ns[usual[i].quantile];
+	}
+	return count;
+}
+
+static void put_delay(const struct style *style, const struct ow_match_report *report, int direction)
+{
+	const struct ow_result *result = &report->direction[direction];
 	const struct ow_delay *delay = &result->delay;
-	char count[OW_FORMAT], left[OW_DURATION_TEXT], right[OW_DURATION_TEXT];
+	char text[OW_DURATION_TEXT], count[OW_FORMAT];
 	if (!delay->samples) {
 		fprintf(style->out, "  delay       no sample%s\n", result->matched ? ": no delay is known" : "");
 		return;
 	}
-	const struct {
-		const char *left, *right;
-		double left_ns, right_ns;
-	} rows[] = {
-		{"min", "p90", (double)delay->min_ns, delay->quantile_ns[OW_Q90]},
-		{"median", "p99", delay->quantile_ns[OW_Q50], delay->quantile_ns[OW_Q99]},
-		{"max", "p99.9", (double)delay->max_ns, delay->quantile_ns[OW_Q999]},
-		{"mean", "stddev", delay->mean_ns, delay->stddev_ns},
-	};
+	const struct delay_row left[] = {{"min", (double)delay->min_ns},
+	                                 {"median", delay->quantile_ns[OW_Q50]},
+	                                 {"mean", delay->mean_ns},
+	                                 {"stddev", delay->stddev_ns},
+	                                 {"max", (double)delay->max_ns}};
+	struct delay_row right[OW_PERCENTILES_MAX];
+	size_t lefts = sizeof left / sizeof *left, rights = percentile_rows(report, direction, right);
 	fprintf(style->out, "  delay of %s %s\n", ow_format_count(delay->samples, count),
 	        ow_plural(delay->samples, "packet", "packets"));
 	bool narrow = style->width < WIDTH_DELAYS;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		ow_duration_text(rows[i].left_ns, left);
-		ow_duration_text(rows[i].right_ns, right);
-		fprintf(style->out, "    %-8s %10s%s", rows[i].left, left, narrow ? "\n" : "");
-		fprintf(style->out, "    %-*s %10s\n", narrow ? 8 : 7, rows[i].right, right);
+	for (size_t i = 0; i < lefts || i < rights; i++) {
+		ow_duration_text(i < lefts ? left[i].delay_ns : 0, text);
+		if (i < lefts)
+			fprintf(style->out, "    %-8s %10s%s", left[i].name, text, narrow || i >= rights ? "\n" : "");
+		else if (!narrow)
+			fprintf(style->out, "%*s", 23, "");
+		ow_duration_text(i < rights ? right[i].delay_ns : 0, text);
+		if (i < rights)
+			fprintf(style->out, "    %-*s %10s\n", narrow ? 8 : 7, right[i].name, text);
 	}
 	put_jitter(style, delay->quantile_ns[OW_Q50], delay->quantile_ns[OW_Q95]);
-	put_bounds(style, delay);
+	put_bounds(style, report, direction);
 }
 
 /* A direction without packets has no block of its own, unless the other one has no packets either. */
@@ -299,7 +338,7 @@ static void put_direction(const struct style *style, const struct ow_match_repor
 	}
 	fprintf(style->out, "\n%s%s%s\n", style->bold, direction_title[direction], style->plain);
 	put_counters(style, report, direction);
-	put_delay(style, &report->direction[direction]);
+	put_delay(style, report, direction);
 }
 
 enum { SENT, LOST, LOSS, MEDIAN, P99, MAX, NUMBERS };
@@ -308,7 +347,10 @@ static const struct ow_table_column columns[NUMBERS] = {
 	[SENT] = {"sent", 11, 3},     [LOST] = {"lost", 9, 0}, [LOSS] = {"loss", 9, 4},
 	[MEDIAN] = {"median", 10, 2}, [P99] = {"p99", 10, 1},  [MAX] = {"max", 10, 5},
 };
-#define START 14 /* columns of the start, with what is before it */
+/* Columns of the start, with what is before it: a time of day; with a date, if there are several days. */
+#define START       14
+#define START_DATED 25
+#define FOLD_FROM   3 /* so many intervals without packets become one line */
 
 static void cells_of(const struct ow_result *result, ow_table_cells cell)
 {
@@ -325,22 +367,45 @@ static void cells_of(const struct ow_result *result, ow_table_cells cell)
 	}
 }
 
+/* The number of intervals from the i-th on in which a direction has no packets. */
+static size_t empty_run(const struct ow_match_report *report, int direction, size_t i)
+{
+	size_t run = 0;
+	for (; i + run < report->intervals; run++) {
+		const struct ow_result *result = &report->interval[i + run].direction[direction];
+		if (result->sent || result->received)
+			break;
+	}
+	return run;
+}
+
 static void put_intervals(const struct style *style, const struct ow_match_report *report, int direction)
 {
-	char time[OW_FORMAT];
+	char time[OW_FORMAT], last[OW_FORMAT], zone[OW_FORMAT];
+	const struct ow_interval *interval = report->interval;
+	ow_format_local(interval[report->intervals - 1].start_ns, "%Y-%m-%d", last);
+	ow_format_local(interval[0].start_ns, "%Y-%m-%d", time);
+	ow_format_local(interval[0].start_ns, "%Z", zone);
+	int start = strcmp(time, last) == 0 ? START : START_DATED;
+	const char *format = start == START ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S";
 	struct ow_table table = {style->out, columns, NUMBERS, .colour = *style->red};
-	ow_table_fit(&table, (unsigned)style->width - START);
-	ow_format_time(report->interval[0].start_ns, "%Y-%m-%d", time);
-	fprintf(style->out, "\n%s%s, interval by interval from %s (UTC)%s\n", style->bold, direction_title[direction],
-	        time, style->plain);
-	fprintf(style->out, "  %-12s", "start");
+	ow_table_fit(&table, (unsigned)(style->width > start ? style->width - start : 0));
+	fprintf(style->out, "\n%s%s, interval by interval from %s (%s)%s\n", style->bold, direction_title[direction],
+	        time, zone, style->plain);
+	fprintf(style->out, "  %-*s", start - 2, "start");
 	ow_table_heading(&table);
 	fputc('\n', style->out);
 	for (size_t i = 0; i < report->intervals; i++) {
-		const struct ow_result *result = &report->interval[i].direction[direction];
+		size_t empty = empty_run(report, direction, i);
+		fprintf(style->out, "  %-*s", start - 2, ow_format_local(interval[i].start_ns, format, time));
+		if (empty >= FOLD_FROM) {
+			fprintf(style->out, " %s intervals without packets\n", ow_format_count(empty, time));
+			i += empty - 1;
+			continue;
+		}
+		const struct ow_result *result = &interval[i].direction[direction];
 		ow_table_cells cell;
 		cells_of(result, cell);
-		fprintf(style->out, "  %-12s", ow_format_time(report->interval[i].start_ns, "%H:%M:%S", time));
 		ow_table_row(&table, cell, result->lost ? 1u << LOST : 0);
 	}
 }

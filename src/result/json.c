@@ -4,6 +4,7 @@
  * integers, other numbers with the fewest digits that read back as the same double. Without samples: null, never 0 or
  * NaN.
  */
+#include "base/format.h"
 #include "estimate/delay.h"
 #include "result/interval_result.h"
 #include "result/json.h"
@@ -69,6 +70,26 @@ static void put_delay(struct ow_json *json, const struct ow_delay *delay, bool h
 	ow_json_quantiles(json, "quantiles", known ? delay->quantile_ns : NULL);
 	if (delay->uncertain)
 		put_bounds(json, delay);
+	ow_json_end(json);
+}
+
+void ow_json_percentiles(struct ow_json *json, const struct ow_percentile *percentile, unsigned count,
+                         const struct ow_delay *delay)
+{
+	char name[OW_FORMAT];
+	if (!count)
+		return;
+	ow_json_object(json, "percentiles_ns");
+	for (unsigned i = 0; i < count; i++)
+		ow_json_number(json, ow_format_number(percentile[i].percent, name),
+		               delay->samples ? percentile[i].delay_ns : NAN);
+	ow_json_end(json);
+	if (!delay->samples || !delay->uncertain)
+		return;
+	ow_json_object(json, "percentile_bounds_ns");
+	for (unsigned i = 0; i < count; i++)
+		ow_json_range(json, ow_format_number(percentile[i].percent, name), percentile[i].low_ns,
+		              percentile[i].high_ns);
 	ow_json_end(json);
 }
 

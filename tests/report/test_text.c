@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 static const char at_80_columns[] = "A  captures/upstream.pcap\n"
@@ -26,9 +27,10 @@ static const char at_80_columns[] = "A  captures/upstream.pcap\n"
 				    "  reordered           5  0.000501 %\n"
 				    "  delay of 998,900 packets\n"
 				    "    min        4.410 us    p90       4.600 us\n"
-				    "    median     4.545 us    p99       4.650 us\n"
-				    "    max        4.670 us    p99.9     4.669 us\n"
-				    "    mean       4.546 us    stddev    40.10 ns\n"
+				    "    median     4.545 us    p95       4.610 us\n"
+				    "    mean       4.546 us    p99       4.650 us\n"
+				    "    stddev     40.10 ns    p99.9     4.669 us\n"
+				    "    max        4.670 us\n"
 				    "    jitter        65 ns    P95-P50 +- 3 ns\n"
 				    "\n"
 				    "B to A\n"
@@ -82,9 +84,10 @@ static const char at_60_columns[] = "A  captures/upstream.pcap\n"
 				    "  reordered           5  0.000501 %\n"
 				    "  delay of 998,900 packets\n"
 				    "    min        4.410 us    p90       4.600 us\n"
-				    "    median     4.545 us    p99       4.650 us\n"
-				    "    max        4.670 us    p99.9     4.669 us\n"
-				    "    mean       4.546 us    stddev    40.10 ns\n"
+				    "    median     4.545 us    p95       4.610 us\n"
+				    "    mean       4.546 us    p99       4.650 us\n"
+				    "    stddev     40.10 ns    p99.9     4.669 us\n"
+				    "    max        4.670 us\n"
 				    "    jitter        65 ns    P95-P50 +- 3 ns\n"
 				    "\n"
 				    "B to A\n"
@@ -155,6 +158,48 @@ static void golden(void **state)
 	free(wide);
 	free(narrow);
 	free(tiny);
+}
+
+/* Intervals without packets in a row are one line; of several days, the rows have dates; times are local. */
+static void many_intervals(void **state)
+{
+	(void)state;
+	struct ow_match_report report = sample_report();
+	struct ow_interval interval[8] = {0};
+	for (int i = 0; i < 8; i++)
+		interval[i].start_ns = INT64_C(1700000000000000000) + i * INT64_C(3600000000000);
+	interval[0] = sample_interval[0];
+	interval[4].direction[OW_A_TO_B] = interval[7].direction[OW_A_TO_B] = sample_result;
+	report.interval = interval;
+	report.intervals = 8;
+	setenv("TZ", "CET-1", 1);
+	tzset();
+	char *text = render(&report, 100, false);
+	setenv("TZ", "UTC0", 1);
+	tzset();
+	assert_non_null(strstr(text, "A to B, interval by interval from 2023-11-14 (CET)\n"));
+	assert_non_null(strstr(text, "\n  2023-11-14 23:13:20.000   1,000,000 "));
+	assert_non_null(strstr(text, "\n  2023-11-15 00:13:20.000 3 intervals without packets\n"
+	                             "  2023-11-15 03:13:20.000   1,000,000 "));
+	assert_non_null(strstr(text, "\n  2023-11-15 04:13:20.000           0 "));
+	assert_non_null(strstr(text, "\n  2023-11-15 05:13:20.000           0 "));
+	assert_non_null(strstr(text, "\n  2023-11-15 06:13:20.000   1,000,000 "));
+	free(text);
+}
+
+static void asked_percentiles(void **state)
+{
+	(void)state;
+	struct ow_match_report report = sample_report();
+	report.percentiles = 2;
+	report.percentile[OW_A_TO_B][0] = (struct ow_percentile){.percent = 75, .delay_ns = 4570};
+	report.percentile[OW_A_TO_B][1] = (struct ow_percentile){.percent = 99.99, .delay_ns = 4670};
+	char *text = render(&report, 80, false);
+	assert_non_null(strstr(text, "    min        4.410 us    p75       4.570 us\n"
+	                             "    median     4.545 us    p99.99    4.670 us\n"
+	                             "    mean       4.546 us\n"));
+	assert_null(strstr(text, "p90"));
+	free(text);
 }
 
 /* In a file or a pipe each warning is one line. */
@@ -279,10 +324,16 @@ static void plain_result(void **state)
 
 int main(void)
 {
+	setenv("TZ", "UTC0", 1);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden),           cmocka_unit_test(warnings_in_a_file),
-		cmocka_unit_test(colour_only_adds), cmocka_unit_test(one_direction),
-		cmocka_unit_test(clock_drift),      cmocka_unit_test(plain_result),
+		cmocka_unit_test(golden),
+		cmocka_unit_test(many_intervals),
+		cmocka_unit_test(asked_percentiles),
+		cmocka_unit_test(warnings_in_a_file),
+		cmocka_unit_test(colour_only_adds),
+		cmocka_unit_test(one_direction),
+		cmocka_unit_test(clock_drift),
+		cmocka_unit_test(plain_result),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
