@@ -15,7 +15,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define PORT "862"
 /* Works at least this often, because intervals end without packets, too. */
 #define TICK_NS (100 * OW_NS_PER_MS)
 /* If readings of two clocks differ by more than this, which is more than any daemon slews, one of them was set. */
@@ -111,7 +110,7 @@ static int open_session(struct ow_prober *p, unsigned i, struct ow_error *err)
 	                               .sink = o->sink,
 	                               .arg = o->arg};
 	struct ow_error why;
-	int r = ow_address_find(target->address, PORT, o->family, false, &so.peer, err);
+	int r = ow_address_find(target->address, OW_STAMP_PORT, o->family, false, &so.peer, err);
 	if (r < 0)
 		return r;
 	r = ow_stamp_socket_open(&so, &s->fd, &why);

@@ -15,7 +15,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define PORT    "862"
 #define SOCKETS 2
 /* The most sources and sessions that are remembered. */
 #define PLACES 8192
@@ -47,7 +46,7 @@ static int listen_at(struct ow_reflector *f, const char *address, int family, st
 {
 	struct ow_stamp_socket_options o = {.hardware = f->options.hardware};
 	struct ow_error why;
-	int fd = -1, r = ow_address_find(address, PORT, family, true, &o.local, err);
+	int fd = -1, r = ow_address_find(address, OW_STAMP_PORT, family, true, &o.local, err);
 	if (r < 0)
 		return r;
 	r = ow_stamp_socket_open(&o, &fd, &why);
@@ -65,7 +64,7 @@ static int listen_at(struct ow_reflector *f, const char *address, int family, st
 /* Without an address it opens both families; a host may have only one of them. */
 static int open_sockets(struct ow_reflector *f, struct ow_error *err)
 {
-	const char *address = f->options.listen ? f->options.listen : ":" PORT;
+	const char *address = f->options.listen ? f->options.listen : ":" OW_STAMP_PORT;
 	if (address[0] != ':')
 		return listen_at(f, address, AF_UNSPEC, err);
 	int r = listen_at(f, address, AF_INET, err), r6 = listen_at(f, address, AF_INET6, r < 0 ? NULL : err);

@@ -40,7 +40,7 @@
  * flags: 0x80 U not understood (probes: set), 0x40 M malformed, 0x20 I integrity. The TLV of type 8 is an HMAC of the
  * sequence number and all TLVs before it; only padding (type 1) may follow it.
  */
-#define OW_STAMP_PORT       862
+#define OW_STAMP_PORT       "862"
 #define OW_STAMP_BASE       44
 #define OW_STAMP_BASE_KEYED 112
 #define OW_STAMP_PACKET_MAX 9216

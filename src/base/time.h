@@ -2,7 +2,6 @@
 #pragma once
 
 #include <oneway/error.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Times and durations are int64_t nanoseconds; their names end in _ns. */

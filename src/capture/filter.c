@@ -31,7 +31,7 @@ uint16_t ow_linktype_of_dlt(int dlt)
 	return (uint16_t)dlt;
 }
 
-int ow_dlt_of_linktype(uint16_t linktype)
+static int dlt_of_linktype(uint16_t linktype)
 {
 	for (size_t i = 0; i < sizeof differing / sizeof *differing; i++) {
 		if (differing[i].linktype == linktype)
@@ -140,7 +140,7 @@ static int compile(pcap_t *pcap, const char *name, const char *expression, struc
 int ow_filter_compile(const char *name, uint16_t linktype, uint32_t snaplen, const char *expression,
                       struct bpf_program *ret_program, struct ow_error *err)
 {
-	pcap_t *pcap = pcap_open_dead(ow_dlt_of_linktype(linktype), (int)snaplen);
+	pcap_t *pcap = pcap_open_dead(dlt_of_linktype(linktype), (int)snaplen);
 	int r = pcap ? compile(pcap, name, expression ? expression : "", ret_program, err)
 	             : ow_error_set(err, ENOMEM, "out of memory");
 	if (pcap)

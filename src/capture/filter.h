@@ -44,4 +44,3 @@ bool ow_filter_names_link(const char *expression);
 
 /* Some of libpcap's DLT_ values differ from the LINKTYPE_ values of files. */
 uint16_t ow_linktype_of_dlt(int dlt);
-int ow_dlt_of_linktype(uint16_t linktype);

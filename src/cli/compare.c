@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MEMORY_DEFAULT (64u << 10)

@@ -32,7 +32,8 @@ static char *folder_of(const char *path)
 	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 
-int ow_output_can(const char *path, struct ow_error *err)
+/* Whether a file can be created or written at path. */
+static int can_write(const char *path, struct ow_error *err)
 {
 	struct stat info;
 	if (strcmp(path, "-") == 0)
@@ -56,7 +57,7 @@ int ow_output_can(const char *path, struct ow_error *err)
 
 int ow_option_output(void *field, const char *value, struct ow_error *err)
 {
-	int r = ow_output_can(value, err);
+	int r = can_write(value, err);
 	return r < 0 ? r : ow_option_text(field, value, err);
 }
 

@@ -3,7 +3,6 @@
 
 #include <oneway/error.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 /*
@@ -11,8 +10,6 @@
  * work begins whether the file can be written.
  */
 int ow_option_output(void *field, const char *value, struct ow_error *err);
-/* Whether a file can be created or written at path. */
-int ow_output_can(const char *path, struct ow_error *err);
 
 /* A text file that is written completely or not at all: an existing file at path stays unchanged until then. */
 struct ow_output {

@@ -38,7 +38,8 @@ int ow_terminal_width(FILE *stream)
 	return size.ws_col < WIDTH_MAX ? size.ws_col : WIDTH_MAX;
 }
 
-bool ow_terminal_moves(FILE *stream)
+/* Whether the cursor can be moved: only on a terminal with TERM set, never with TERM=dumb. */
+static bool can_move(FILE *stream)
 {
 	const char *term = getenv("TERM");
 	return ow_terminal_is(stream) && term && *term && strcmp(term, "dumb") != 0;
@@ -47,10 +48,11 @@ bool ow_terminal_moves(FILE *stream)
 bool ow_terminal_colour(FILE *stream)
 {
 	const char *no_color = getenv("NO_COLOR");
-	return ow_terminal_moves(stream) && !(no_color && *no_color);
+	return can_move(stream) && !(no_color && *no_color);
 }
 
-bool ow_terminal_utf8(void)
+/* Whether the locale's characters are UTF-8, by LC_ALL, LC_CTYPE and LANG. */
+static bool shows_utf8(void)
 {
 	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -74,9 +76,9 @@ struct ow_style ow_terminal_style(FILE *stream, bool no_color)
 	return (struct ow_style){
 		.width = ow_terminal_width(stream),
 		.terminal = ow_terminal_is(stream),
-		.moves = ow_terminal_moves(stream),
+		.moves = can_move(stream),
 		.colour = !no_color && ow_terminal_colour(stream),
-		.utf8 = ow_terminal_utf8(),
+		.utf8 = shows_utf8(),
 		.size = stdout_size,
 	};
 }
@@ -85,8 +87,7 @@ void ow_progress_init(struct ow_progress *progress, const char *what)
 {
 	*progress = (struct ow_progress){.what = what, .start_ns = ow_clock_steady_ns()};
 	/* Without a terminal the first line of progress never becomes due. */
-	progress->last_ns =
-		ow_terminal_moves(stderr) ? progress->start_ns + PROGRESS_AFTER_NS - PROGRESS_EVERY_NS : INT64_MAX;
+	progress->last_ns = can_move(stderr) ? progress->start_ns + PROGRESS_AFTER_NS - PROGRESS_EVERY_NS : INT64_MAX;
 }
 
 void ow_progress_show(void *arg, double done)

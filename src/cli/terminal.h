@@ -17,12 +17,6 @@ bool ow_terminal_colour(FILE *stream);
 /* All of these, and whether the locale has UTF-8. */
 struct ow_style ow_terminal_style(FILE *stream, bool no_color);
 
-/* Whether the cursor can be moved: only on a terminal with TERM set, never with TERM=dumb. */
-bool ow_terminal_moves(FILE *stream);
-
-/* Whether the locale's characters are UTF-8, by LC_ALL, LC_CTYPE and LANG. */
-bool ow_terminal_utf8(void);
-
 /* Progress on standard error: only on a terminal, and only for work that takes longer than two seconds. */
 struct ow_progress {
 	const char *what;

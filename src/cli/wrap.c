@@ -4,7 +4,6 @@
 
 #include "base/format.h"
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/types.h>

@@ -81,7 +81,7 @@ static int read_interfaces(struct ow_key_reader *r, struct ow_yaml *node, void *
 /* -- classes ------------------------------------------------------------------------------------------------------- */
 
 #define CLASS(member) offsetof(struct ow_config_class, member)
-const struct ow_key ow_class_keys[] = {
+static const struct ow_key class_keys[] = {
 	{"name", OW_KEY_NAME, CLASS(name), NULL, "The name of the class."},
 	{"filter", OW_KEY_FILTER, CLASS(filter), NULL, "The packets that match this filter belong to the class."},
 	{"exact", OW_KEY_BOOL, CLASS(exact), NULL,
@@ -96,7 +96,7 @@ static int read_class(struct ow_key_reader *r, struct ow_yaml *entry, void *fiel
 	struct ow_config_class *class = field;
 	class->line = entry->line;
 	ow_keys_enter(r, "class", entry, "name");
-	return ow_keys_read(r, entry, ow_class_keys, class, &class->stated);
+	return ow_keys_read(r, entry, class_keys, class, &class->stated);
 }
 
 static int read_class_list(struct ow_key_reader *r, struct ow_yaml *node, struct ow_config_class **classes,
@@ -178,10 +178,10 @@ static int read_connect(struct ow_key_reader *r, struct ow_yaml *node, void *fie
 
 static const struct ow_choice facings[] = {{"peer", OW_FACING_PEER}, {"away", OW_FACING_AWAY}, {0}};
 static const struct ow_choice methods[] = {{"fold", OW_METHOD_FOLD}, {"rda", OW_METHOD_RDA}, {0}};
-const struct ow_choice ow_config_scopes[] = {{"shared", OW_SCOPE_OF_SHARED}, {"all", OW_SCOPE_OF_ALL}, {0}};
+static const struct ow_choice scopes[] = {{"shared", OW_SCOPE_OF_SHARED}, {"all", OW_SCOPE_OF_ALL}, {0}};
 static const struct ow_choice clocks[] = {
 	{"auto", OW_CLOCK_AUTO}, {"trusted", OW_CLOCK_TRUSTED}, {"relative", OW_CLOCK_RELATIVE}, {0}};
-const struct ow_choice ow_config_levels[] = {{"ip", OW_LEVEL_IP}, {"nat", OW_LEVEL_NAT}, {0}};
+static const struct ow_choice levels[] = {{"ip", OW_LEVEL_IP}, {"nat", OW_LEVEL_NAT}, {0}};
 static const struct ow_choice identities[] = {{"auto", OW_LEVEL_AUTO}, {"ip", OW_LEVEL_IP}, {"nat", OW_LEVEL_NAT}, {0}};
 
 #define SEGMENT(member) offsetof(struct segment_target, segment.member)
@@ -227,7 +227,7 @@ const struct ow_key ow_segment_keys[] = {
 	{"scope", OW_KEY_CHOICE, SEGMENT(scope), "shared",
          "Which packets are compared. With `shared`, only packets of flows that pass both points can be lost; the "
          "others are counted as unshared. Use `all` for the two ends of a wire, where every packet must arrive.",
-         .choices = ow_config_scopes, .bit = OW_STATED_SCOPE},
+         .choices = scopes, .bit = OW_STATED_SCOPE},
 	{"inner", OW_KEY_BOOL, SEGMENT(inner), "false",
          "Whether the points compare the packets inside of tunnels. With `identity: auto` they find out, unless it "
          "is given.",
@@ -471,7 +471,7 @@ const struct ow_key ow_flows_keys[] = {
 	{"stddev_spread", OW_KEY_COUNT, FLOWS(stddev_spread), NULL, NULL, .least = 1, .most = OW_COLATE_SPREAD_MAX},
 	{"seed", OW_KEY_COUNT, FLOWS(seed), "1", "The seed of all hashes.", .least = 0, .most = UINT64_MAX},
 	{"identity", OW_KEY_CHOICE, FLOWS(info.level), "ip", "These keys have the same meaning as in a segment.",
-         .choices = ow_config_levels},
+         .choices = levels},
 	{"inner", OW_KEY_BOOL, FLOWS(info.inner), "false", NULL},
 	{"id_bytes", OW_KEY_COUNT, FLOWS(id_bytes), "64",
          "How many bytes from the IP header on enter the identity of a packet.", .least = 1, .most = UINT32_MAX},

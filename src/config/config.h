@@ -128,10 +128,8 @@ struct ow_config {
 const struct ow_config_segment *ow_config_segment_find(const struct ow_config *config, const char *name,
                                                        const char *peer);
 
-/* The keys of a configuration, of its entries in `interfaces`, `classes`, `segments` and `flows`, and of the command
- * line. */
-extern const struct ow_choice ow_config_levels[], ow_config_scopes[];
-extern const struct ow_key ow_config_keys[], ow_interface_keys[], ow_class_keys[], ow_segment_keys[], ow_flows_keys[];
+/* The keys of a configuration, of its entries in `interfaces`, `segments` and `flows`, and of the command line. */
+extern const struct ow_key ow_config_keys[], ow_interface_keys[], ow_segment_keys[], ow_flows_keys[];
 
 /* Paths in the configuration are relative to its folder. Only the configuration itself is read. */
 int ow_config_load(const char *path, struct ow_config **ret_config, struct ow_error *err);

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <net/if.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

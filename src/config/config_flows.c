@@ -5,7 +5,6 @@
 #include "config/config.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int ow_config_flows_complete(struct ow_config_flows *flows, struct ow_error *why)

@@ -21,7 +21,7 @@ static struct ow_station *station_of(const struct ow_key_reader *r)
 /* -- places -------------------------------------------------------------------------------------------------------- */
 
 #define PLACE(member) offsetof(struct ow_station_place, member)
-const struct ow_key ow_place_keys[] = {
+static const struct ow_key place_keys[] = {
 	{"segment", OW_KEY_TEXT, PLACE(segment), NULL,
          "Results with these values belong to the place. A key that is not given matches all values."},
 	{"class", OW_KEY_TEXT, PLACE(class_name), NULL, NULL},
@@ -34,7 +34,7 @@ const struct ow_key ow_place_keys[] = {
 static int read_place(struct ow_key_reader *r, struct ow_yaml *entry, void *item)
 {
 	ow_keys_enter(r, "place", entry, "place");
-	return ow_keys_read(r, entry, ow_place_keys, item, NULL);
+	return ow_keys_read(r, entry, place_keys, item, NULL);
 }
 
 static int read_places(struct ow_key_reader *r, struct ow_yaml *node, void *field)
@@ -52,7 +52,7 @@ struct target_values {
 };
 
 #define TARGET(member) offsetof(struct target_values, target.member)
-const struct ow_key ow_target_keys[] = {
+static const struct ow_key target_keys[] = {
 	{"name", OW_KEY_TEXT, TARGET(name), NULL, "The name of the path."},
 	{"from", OW_KEY_TEXT, TARGET(from), NULL, "The routers at the ends of the path.", .needed = true},
 	{"to", OW_KEY_TEXT, TARGET(to), NULL, NULL, .needed = true},
@@ -83,7 +83,7 @@ static int read_target(struct ow_key_reader *r, struct ow_yaml *entry, void *ite
 {
 	struct target_values values = {.target = {.max_mean_ns = NAN, .max_loss = NAN}};
 	ow_keys_enter(r, "target", entry, "name");
-	int code = ow_keys_read(r, entry, ow_target_keys, &values, NULL);
+	int code = ow_keys_read(r, entry, target_keys, &values, NULL);
 	if (code == 0)
 		code = name_target(r, entry, &values.target);
 	if (values.mean_ns)

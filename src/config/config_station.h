@@ -34,8 +34,8 @@ struct ow_station {
 	struct ow_yaml *tree; /* owns the texts */
 };
 
-/* Its keys, and those of the entries of `places` and `targets`. */
-extern const struct ow_key ow_station_keys[], ow_place_keys[], ow_target_keys[];
+/* Its keys. */
+extern const struct ow_key ow_station_keys[];
 
 int ow_station_read(const char *path, struct ow_station **ret_station, struct ow_error *err);
 void ow_station_free(struct ow_station *station);

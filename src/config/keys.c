@@ -9,6 +9,7 @@
 #include "result/interval_result.h"
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -261,7 +262,7 @@ void ow_key_default(const struct ow_key *table, const char *name, void *field)
 	(void)r;
 }
 
-void ow_keys_defaults(const struct ow_key *table, void *target)
+static void set_defaults(const struct ow_key *table, void *target)
 {
 	for (const struct ow_key *key = table; key->name; key++) {
 		if (key->fallback && key->type != OW_KEY_OTHER)
@@ -274,7 +275,7 @@ int ow_keys_read(struct ow_key_reader *r, struct ow_yaml *mapping, const struct 
 {
 	if (mapping->kind != OW_YAML_MAPPING)
 		return ow_key_fail(r, mapping, "must be keys with values");
-	ow_keys_defaults(table, target);
+	set_defaults(table, target);
 	for (struct ow_yaml *node = mapping->first; node; node = node->next) {
 		const struct ow_key *key = ow_key_find(table, node->key);
 		if (!key)
@@ -322,23 +323,4 @@ void ow_keys_enter(struct ow_key_reader *r, const char *kind, const struct ow_ya
 		snprintf(r->where, sizeof r->where, " of %s '%.60s'", kind, name->text);
 	else
 		snprintf(r->where, sizeof r->where, " of %s %u", kind, r->number);
-}
-
-void ow_keys_markdown(FILE *out, const struct ow_key *table)
-{
-	fputs("| key | default | meaning |\n|---|---|---|\n", out);
-	for (const struct ow_key *key = table; key->name; key++) {
-		/* Keys that are described together are in one row. */
-		const struct ow_key *last = key;
-		fprintf(out, "| `%s`", key->name);
-		while (last[1].name && !last[1].meaning)
-			fprintf(out, ", `%s`", (++last)->name);
-		fputs(" | ", out);
-		for (const struct ow_key *k = key; k <= last && k->fallback; k++) {
-			const char *quote = k->type == OW_KEY_OTHER ? "" : "`";
-			fprintf(out, "%s%s%s%s", k == key ? "" : ", ", quote, k->fallback, quote);
-		}
-		fprintf(out, "%s| %s |\n", key->fallback ? " " : "", key->meaning);
-		key = last;
-	}
 }

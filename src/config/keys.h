@@ -4,7 +4,6 @@
 #include "config/yaml.h"
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 /*
  * Tables of keys. One row is a key of a configuration: the type of its value, its limits, its default, the member that
@@ -74,9 +73,8 @@ int ow_key_read_value(struct ow_key_reader *reader, const struct ow_key *key, st
  */
 int ow_keys_read(struct ow_key_reader *reader, struct ow_yaml *mapping, const struct ow_key *table, void *target,
                  unsigned *ret_stated);
-/* Set the default of one key, which must have one; set all defaults. */
+/* Sets the default of a key, which must have one. */
 void ow_key_default(const struct ow_key *table, const char *name, void *field);
-void ow_keys_defaults(const struct ow_key *table, void *target);
 
 /*
  * Reads a list: *ret_items gets zeroed items of `size` bytes, and `read` is called for each entry. At least one, at
@@ -94,6 +92,3 @@ int ow_key_check_text(struct ow_key_reader *reader, const struct ow_yaml *node);
 
 /* Names of segments and classes: printable, no space, no slash, below OW_RESULT_NAME bytes. */
 int ow_name_check(const char *name, struct ow_error *err);
-
-/* The table as documentation: key, default, meaning. */
-void ow_keys_markdown(FILE *out, const struct ow_key *table);

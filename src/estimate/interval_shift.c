@@ -3,13 +3,13 @@
 
 #include "base/sort.h"
 #include <math.h>
-#include <stdlib.h>
 
 #define CLEARLY      0.9  /* a higher quantile is taken if it costs less than this share */
 #define WORTH_IT     0.8  /* the shift changes if the new one costs less than this share */
 #define EARLIER_MOST 0.25 /* of the interval's length, at a boundary */
 
-double ow_interval_shift_cost(const int64_t *delay_ns, size_t count, int64_t shift_ns)
+/* Packets a boundary in another interval, for 1 packet a nanosecond: the mean of |d - shift|. */
+static double cost_of(const int64_t *delay_ns, size_t count, int64_t shift_ns)
 {
 	double sum = 0;
 	for (size_t i = 0; i < count; i++)
@@ -25,7 +25,7 @@ static int64_t best_of(const int64_t *sorted, size_t count, double *ret_cost)
 	double least = INFINITY;
 	for (size_t q = 0; q < sizeof quantiles / sizeof *quantiles; q++) {
 		int64_t shift = sorted[(size_t)(quantiles[q] * (double)(count - 1))];
-		double cost = ow_interval_shift_cost(sorted, count, shift);
+		double cost = cost_of(sorted, count, shift);
 		if (cost >= CLEARLY * least)
 			continue;
 		best = shift;
@@ -42,7 +42,7 @@ int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t *delay_
 		return current_ns;
 	ow_sort_times(delay_ns, count);
 	int64_t best = best_of(delay_ns, count, &cost);
-	if (cost >= WORTH_IT * ow_interval_shift_cost(delay_ns, count, current_ns))
+	if (cost >= WORTH_IT * cost_of(delay_ns, count, current_ns))
 		return current_ns;
 	double earliest = (double)current_ns - EARLIER_MOST * (double)length_ns;
 	return (double)best < earliest ? (int64_t)earliest : best;

@@ -22,6 +22,3 @@
  * longer, and earlier by at most a quarter of the interval's length. count 0: as it was.
  */
 int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t *delay_ns, size_t count);
-
-/* Packets a boundary in another interval, for 1 packet a nanosecond: the mean of |d - shift|. */
-double ow_interval_shift_cost(const int64_t *delay_ns, size_t count, int64_t shift_ns);

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* With a larger share of dirty cells, their number is not informative: a cell with 5 packets looks like one with 6. */
 #define DIRTY_MAX 0.95

@@ -99,7 +99,8 @@ static int keep_times(struct ow_reconciled_part *part)
 	return 0;
 }
 
-uint64_t ow_reconciled_few(const struct ow_reconciled_options *options)
+/* The largest number of packets whose times are all sent, with these options. */
+static uint64_t few_times(const struct ow_reconciled_options *options)
 {
 	/* All times, if they are no more bytes than sums and sample (a time takes 5). */
 	return options->sample + (uint64_t)options->buckets * SUM_BYTES / 5;
@@ -108,7 +109,7 @@ uint64_t ow_reconciled_few(const struct ow_reconciled_options *options)
 void ow_reconciled_plan(size_t count, const struct ow_reconciled_options *options, struct ow_reconciled_plan *ret_plan)
 {
 	struct ow_reconciled_plan plan = {.complete = true, .buckets = options->buckets, .sample = options->sample};
-	if (count <= (options->all ? OW_RECONCILED_ALL : ow_reconciled_few(options))) {
+	if (count <= (options->all ? OW_RECONCILED_ALL : few_times(options))) {
 		plan.buckets = 0;
 		plan.sample = (uint32_t)count;
 	} else if (plan.buckets > count / PER_BUCKET) {
@@ -179,7 +180,8 @@ void ow_reconciled_restore(struct ow_reconciled_part *part, const struct ow_reco
 	}
 }
 
-uint64_t ow_reconciled_bytes(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *part)
+/* Bytes of the encoded part, without headers. */
+static uint64_t part_bytes(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *part)
 {
 	if (!plan->complete)
 		return (uint64_t)part->buckets * BUCKET_BYTES + ow_synopsis_encoded_size(part->sample);
@@ -307,7 +309,7 @@ int ow_reconciled_delays(const struct ow_sighting *a, size_t as, const struct ow
 	if (r == 0)
 		r = ow_reconciled_compare(plan, &mine, &theirs, common, estimate, NULL);
 	if (r == 0)
-		estimate->more_bytes += ow_reconciled_bytes(plan, &theirs);
+		estimate->more_bytes += part_bytes(plan, &theirs);
 	ow_reconciled_part_done(&mine);
 	ow_reconciled_part_done(&theirs);
 	return r;

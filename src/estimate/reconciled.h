@@ -36,8 +36,6 @@ struct ow_reconciled_plan {
 };
 /* The plan for `count` packets that both have. */
 void ow_reconciled_plan(size_t count, const struct ow_reconciled_options *options, struct ow_reconciled_plan *ret_plan);
-/* The largest number of packets whose times are all sent, with these options. */
-uint64_t ow_reconciled_few(const struct ow_reconciled_options *options);
 
 struct ow_reconciled_bucket {
 	uint64_t time, digest, packets;
@@ -67,8 +65,6 @@ uint64_t ow_reconciled_check(const struct ow_reconciled_part *part);
  */
 void ow_reconciled_restore(struct ow_reconciled_part *part, const struct ow_reconciled_part *mine, unsigned bits,
                            int64_t least_ns);
-/* Bytes of the encoded part, without headers. */
-uint64_t ow_reconciled_bytes(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *part);
 
 /* Sorted delays of the sampled packets. */
 struct ow_reconciled_delay {

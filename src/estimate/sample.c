@@ -9,7 +9,6 @@
 #include "base/sort.h"
 #include "estimate/distribution.h"
 #include <math.h>
-#include <stdlib.h>
 
 #define Z OW_NORMAL_975
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A finer sample is tried every so many intervals; recorders use it within this time. */
 #define REFINE_INTERVALS 16

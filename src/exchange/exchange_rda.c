@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const struct ow_rda_estimate_options as_published = {.peel = {.published = true}, .published = true};
 

@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Drops values that the codec would refuse: not a number, or not within its interval. */
 static void drop_impossible(struct ow_value *value, size_t count)

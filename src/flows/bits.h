@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/bytes.h"
-#include <stddef.h>
 
 /* Numbers of a given number of bits, one after the other, the lowest bit first. */
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <oneway/error.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 /*

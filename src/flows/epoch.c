@@ -6,7 +6,6 @@
 #include "flows/epoch_private.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TIME_MAX    ((INT64_C(1) << 62) - 1) /* the same limit as for frames */
 #define PACKETS_MAX (UINT64_C(1) << 56)

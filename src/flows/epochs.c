@@ -5,7 +5,6 @@
 #include "flows/epochs_private.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 
 #include "sim/offload.h"
 #include <oneway/error.h>
-#include <stdbool.h>
 
 /*
  * One interface of the relay: a packet socket that receives frames with their offload information and kernel

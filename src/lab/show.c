@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Without a terminal no columns are left out. */
 #define WIDTH_CELLS   66 /* from here on the numbers of the run have room between them */

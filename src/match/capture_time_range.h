@@ -3,7 +3,6 @@
 
 #include "capture/frame.h"
 #include <oneway/error.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 /* The time that a capture file covers: its earliest and latest timestamp. Frames without a time (0) are ignored. */

@@ -3,7 +3,6 @@
 
 #include "match/duplicate_filter.h"
 #include <oneway/match.h>
-#include <stddef.h>
 
 /*
  * Decides whether a capture shows packets twice (a mirror port for both directions, a bridge, all interfaces of a

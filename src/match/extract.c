@@ -7,7 +7,6 @@
 #include "capture/file/writer.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BATCH 256
 /* 2^40 records: 128 GB of bitmap. A larger record number is invalid. */

@@ -22,8 +22,3 @@ void ow_flow_pairs_done(struct ow_flow_pairs *pairs);
 int ow_flow_pairs_note(struct ow_flow_pairs *pairs, uint32_t a, uint32_t b);
 /* Names the pairs. keys: the flow tables of both sides. 0 or -ENOMEM. */
 int ow_flow_pairs_learn(struct ow_flow_pairs *pairs, const struct ow_flow_table *const keys[OW_SIDES]);
-
-static inline uint32_t ow_flow_pairs_name(const struct ow_flow_pairs *pairs, enum ow_side side, uint32_t flow)
-{
-	return flow < pairs->names[side] ? pairs->name[side][flow] : 0;
-}

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define GLANCE_FRAMES   4096 /* frames of each capture that a first look uses */
 #define TAI_MINUS_UTC_S 37

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "capture/file/reader.h"
-#include "packet/identity.h"
 #include "reconcile/identity_choice.h"
 
 /*

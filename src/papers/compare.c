@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Sizes and seeds of the plot. */
 #define SWEEP_SIZES 5

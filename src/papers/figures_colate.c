@@ -78,7 +78,7 @@ static int add_ratios(const struct ow_flow_traffic *traffic, uint64_t seed, uint
 	return r;
 }
 
-int ow_figure_colate_2(struct ow_figure_run *run, struct ow_error *err)
+static int figure_2(struct ow_figure_run *run, struct ow_error *err)
 {
 	static const struct {
 		const char *name;
@@ -154,7 +154,7 @@ static double epoch_packets(const struct ow_colate_paper_trace *trace, double T)
 	return rate_of(trace) * sqrt(2 * T * unit_s() / rate_of(trace));
 }
 
-int ow_figure_colate_3(struct ow_figure_run *run, struct ow_error *err)
+static int figure_3(struct ow_figure_run *run, struct ow_error *err)
 {
 	const struct ow_colate_paper_trace *icsi = &ow_colate_paper_traces[ICSI];
 	double origin[2] = {0}, start[2] = {0}, t_min;
@@ -185,7 +185,7 @@ int ow_figure_colate_3(struct ow_figure_run *run, struct ow_error *err)
 			       origin[0], origin[1], start[0], start[1]);
 }
 
-int ow_figure_colate_4(struct ow_figure_run *run, struct ow_error *err)
+static int figure_4(struct ow_figure_run *run, struct ow_error *err)
 {
 	double T[2] = {0}, t_min;
 	struct ow_colate_size one = {0};
@@ -215,7 +215,7 @@ int ow_figure_colate_4(struct ow_figure_run *run, struct ow_error *err)
 	                               "T = 8e10 in the 24.6 h of an ICSI epoch makes a unit %.1f s", unit_s());
 }
 
-int ow_figure_colate_10(struct ow_figure_run *run, struct ow_error *err)
+static int figure_10(struct ow_figure_run *run, struct ow_error *err)
 {
 	static const double megabytes[] = {1, 10, 100};
 	double high[OW_COLATE_MADE][3] = {{0}}, least = INFINITY, most = 0, t_min = 0;
@@ -270,7 +270,7 @@ static int flow_sizes(const struct ow_flow_traffic *traffic, struct ow_colate_er
 	return r;
 }
 
-int ow_figure_colate_5(struct ow_figure_run *run, struct ow_error *err)
+static int figure_5(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct ow_colate_traces traces;
 	int r = ow_colate_traces_find(run, &traces, err);
@@ -301,7 +301,7 @@ int ow_figure_colate_5(struct ow_figure_run *run, struct ow_error *err)
 	return r < 0 ? r : ow_figure_claim(run, "the traces contain both mice and elephant flows", true, "%s", text);
 }
 
-int ow_figure_colate_table_2(struct ow_figure_run *run, struct ow_error *err)
+static int table_2(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct ow_colate_traces traces;
 	int r = ow_colate_traces_find(run, &traces, err);
@@ -359,7 +359,7 @@ static int per_probe(const struct ow_flow_traffic *traffic, uint64_t seed, doubl
 	return r;
 }
 
-int ow_figure_colate_table_3(struct ow_figure_run *run, struct ow_error *err)
+static int table_3(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct ow_colate_traces traces;
 	int r = ow_colate_traces_find(run, &traces, err);
@@ -395,12 +395,12 @@ int ow_figure_colate_table_3(struct ow_figure_run *run, struct ow_error *err)
 
 const struct ow_figure ow_figures_colate[] = {
 	{"colate-2", "COLATE 2: a flow's part of a counter, over its expectation", "C_f / E[C_f]",
-         "share of the counters", false, false, ow_figure_colate_2},
+         "share of the counters", false, false, figure_2},
 	{"colate-3", "COLATE 3: permanent storage and RAM (0.95, 0.05; ICSI)", "RAM, MB", "storage, MB", true, true,
-         ow_figure_colate_3},
+         figure_3},
 	{"colate-4", "COLATE 4: threshold T and RAM (alpha 0.95, beta 0.05)", "RAM, MB", "T, units of time", true, true,
-         ow_figure_colate_4},
-	{"colate-5", "COLATE 5: sizes of the traces' flows", "packets of a flow", CDF, true, false, ow_figure_colate_5},
+         figure_4},
+	{"colate-5", "COLATE 5: sizes of the traces' flows", "packets of a flow", CDF, true, false, figure_5},
 	{"colate-6a", "COLATE 6(a): errors of the mean, low (0.90, 0.10)", OBSERVED, CDF, true, false,
          ow_figure_colate_6, 0},
 	{"colate-6b", "COLATE 6(b): errors of the mean, medium (0.95, 0.05)", OBSERVED, CDF, true, false,
@@ -418,7 +418,7 @@ const struct ow_figure ow_figures_colate[] = {
 	{"colate-9", "COLATE 9: deviations within 5 % and virtual repetitions", "virtual repetitions",
          "share of the flows within 5 %", true, false, ow_figure_colate_9},
 	{"colate-10", "COLATE 10: bits of storage a packet (alpha 0.99, beta 0.01)", "RAM, MB", "bits a packet", true,
-         true, ow_figure_colate_10},
+         true, figure_10},
 	{"colate-11", "COLATE 11: errors of the mean beside RLI's", OBSERVED, CDF, true, false, ow_figure_colate_11},
 	{"colate-countmin", "COLATE section 6.5: errors of the mean beside Count-Min's", OBSERVED, CDF, true, false,
          ow_figure_colate_countmin},
@@ -427,8 +427,8 @@ const struct ow_figure ow_figures_colate[] = {
 	{"colate-loss", "COLATE and ours: packets that the RED queue drops", "share of the packets dropped",
          "median relative error of the mean", true, true, ow_figure_colate_loss},
 	{"colate-table-2", "COLATE Table 2: the traces", "1 seconds, 2 packets, 3 flows, 4 Mbit/s", "", false, true,
-         ow_figure_colate_table_2},
+         table_2},
 	{"colate-table-3", "COLATE Table 3: packets for each probe of RLI", "1: 1:300 to 1:10, 2: 1:10 to 1:2",
-         "packets for each probe", false, true, ow_figure_colate_table_3},
+         "packets for each probe", false, true, table_3},
 	{0},
 };

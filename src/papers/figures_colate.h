@@ -7,21 +7,14 @@
 #include "papers/flow_stream.h"
 
 /* The runs of the COLATE paper's figures, and what they have in common: traces, recordings, errors. */
-int ow_figure_colate_2(struct ow_figure_run *run, struct ow_error *err);
-int ow_figure_colate_3(struct ow_figure_run *run, struct ow_error *err);
-int ow_figure_colate_4(struct ow_figure_run *run, struct ow_error *err);
-int ow_figure_colate_5(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_colate_6(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_colate_7(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_colate_8(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_colate_9(struct ow_figure_run *run, struct ow_error *err);
-int ow_figure_colate_10(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_colate_11(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_colate_countmin(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_colate_sizes(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_colate_loss(struct ow_figure_run *run, struct ow_error *err);
-int ow_figure_colate_table_2(struct ow_figure_run *run, struct ow_error *err);
-int ow_figure_colate_table_3(struct ow_figure_run *run, struct ow_error *err);
 
 /* -- traces ------------------------------------------------------------------------------------------------------- */
 

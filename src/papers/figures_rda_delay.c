@@ -17,7 +17,6 @@
 #include "synopsis/rda.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define BLOCK 4096
 #define RUNS  10    /* as in the paper */

@@ -4,7 +4,6 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/id_map.h"
-#include "base/time.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

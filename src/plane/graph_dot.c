@@ -6,7 +6,6 @@
 #include "plane/graph_build.h"
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -258,23 +258,3 @@ int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow
 	*ret_count = monitor->paths;
 	return 0;
 }
-
-int ow_monitor_changed(struct ow_monitor *monitor, int64_t now_ns, const struct ow_finding **ret_findings,
-                       uint32_t *ret_count, struct ow_error *err)
-{
-	struct ow_finding *changed = reallocarray(monitor->changed, (size_t)monitor->places + 1, sizeof(*changed));
-	uint32_t count = 0;
-	if (!changed)
-		return ow_error_set(err, ENOMEM, "out of memory");
-	monitor->changed = changed;
-	for (uint32_t i = 0; i < monitor->places; i++) {
-		const struct place *place = monitor->place[i];
-		if (has_changed(place, both) && ow_monitor_is_fresh(monitor, place, now_ns))
-			changed[count++] = finding_of(monitor, place, both, 0);
-	}
-	if (count)
-		qsort(changed, count, sizeof(*changed), by_strength);
-	*ret_findings = changed;
-	*ret_count = count;
-	return 0;
-}

@@ -61,14 +61,15 @@ void ow_monitor_free(struct ow_monitor *monitor)
 	ow_id_map_done(&monitor->by_name);
 	free(monitor->path);
 	free(monitor->verdict);
-	free(monitor->changed);
 	free(monitor);
 }
 
 /* -- places by name ---------------------------------------------------------------------------------------------------
  */
 
-int ow_monitor_place(struct ow_monitor *monitor, const char *name, struct place **ret_place, struct ow_error *err)
+/* The place of this name, entering it if new. */
+static int find_or_add_place(struct ow_monitor *monitor, const char *name, struct place **ret_place,
+                             struct ow_error *err)
 {
 	size_t length = strlen(name);
 	uint64_t hash = XXH3_64bits(name, length);
@@ -100,7 +101,7 @@ int ow_monitor_add(struct ow_monitor *monitor, const char *name, const struct ow
                    struct ow_error *err)
 {
 	struct place *place;
-	int r = ow_monitor_place(monitor, name, &place, err);
+	int r = find_or_add_place(monitor, name, &place, err);
 	if (r < 0)
 		return r;
 	if (place->seen && sample->start_ns <= place->watch.last.start_ns)
@@ -158,13 +159,13 @@ static int add_place(struct ow_monitor *monitor, struct path *path, char name[OW
 {
 	int r = 0;
 	if (path->plain) {
-		r = ow_monitor_place(monitor, name, &path->plain[path->places], err);
+		r = find_or_add_place(monitor, name, &path->plain[path->places], err);
 		size_t used = strlen(name), room = OW_PLACE_TEXT - used;
 		if (r == 0 && (size_t)snprintf(name + used, room, "/%s", path->target.class_name) >= room)
 			r = ow_error_set(err, E2BIG, "a place's name has 1 to %d bytes", OW_PLACE_TEXT - 1);
 	}
 	if (r == 0)
-		r = ow_monitor_place(monitor, name, &path->place[path->places], err);
+		r = find_or_add_place(monitor, name, &path->place[path->places], err);
 	if (r == 0)
 		path->place[path->places++]->on_paths++;
 	return r;

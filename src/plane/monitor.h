@@ -88,9 +88,6 @@ struct ow_monitor_verdict {
  */
 int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow_monitor_verdict **ret_verdicts,
                      uint32_t *ret_count, struct ow_error *err);
-/* All places of the network that have changed, strongest first. Valid until the next call. */
-int ow_monitor_changed(struct ow_monitor *monitor, int64_t now_ns, const struct ow_finding **ret_findings,
-                       uint32_t *ret_count, struct ow_error *err);
 /*
  * The hops (and insides of routers) that explain these places, "E>D" or "F[A>C]". Each of them lies on changed places
  * that no other hop explains, and on no unchanged place. The search is greedy and finds few hops. ret_hops: the names,

@@ -35,11 +35,8 @@ struct ow_monitor {
 	struct path *path;
 	uint32_t paths, paths_room;
 	struct ow_monitor_verdict *verdict;
-	struct ow_finding *changed;
 };
 
-/* The place of this name, entering it if new. */
-int ow_monitor_place(struct ow_monitor *monitor, const char *name, struct place **ret_place, struct ow_error *err);
 /* The i-th place of the path: the place of its class once that has had a result. */
 struct place *ow_monitor_place_of(const struct path *path, uint32_t i);
 /* True if the place has a result that is valid for the interval that starts at now_ns. */

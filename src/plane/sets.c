@@ -2,7 +2,6 @@
 /* m-sets: the shortest paths of a node, cut at the first m-router. */
 #include "plane/sets.h"
 #include <errno.h>
-#include <string.h>
 
 int ow_mset_find(const struct ow_topology *topology, uint32_t owner, const bool *is_mrouter,
                  struct ow_paths **ret_segments, struct ow_error *err)

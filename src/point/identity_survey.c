@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Fewer packets at either point only are no evidence, */
 #define DOUBT_LEAST 20

@@ -59,7 +59,7 @@ int ow_local_pair_add_logs(struct ow_local_pair *pair, size_t index, struct ow_e
 	return r < 0 ? r : add_log(pair, index, OW_LOCAL_PAIR_RECEIVER, err);
 }
 
-void ow_local_pair_forget_logs(struct ow_local_pair_lane *lane)
+static void forget_logs(struct ow_local_pair_lane *lane)
 {
 	for (int side = 0; side < 2; side++) {
 		struct ow_local_pair_log *log = lane->log + side;
@@ -121,7 +121,7 @@ int ow_local_pair_give_up(struct ow_local_pair *pair, int64_t last, const char *
 	pair->holding = true;
 	for (size_t i = 0; r == 0 && i < pair->lanes; i++) {
 		r = tell_unknown(pair, pair->lane + i, last, cause);
-		ow_local_pair_forget_logs(pair->lane + i);
+		forget_logs(pair->lane + i);
 	}
 	ow_local_pair_release(pair);
 	pair->next = last + 1 > pair->next ? last + 1 : pair->next;

@@ -108,7 +108,6 @@ void ow_local_pair_log_options(const struct ow_local_pair *pair, size_t lane, in
 /* Intervals that are not compared yet are unknown, up to this one; the next one begins anew, with new logs. */
 int ow_local_pair_give_up(struct ow_local_pair *pair, int64_t last, const char *cause);
 int ow_local_pair_begin(struct ow_local_pair *pair, struct ow_error *err);
-void ow_local_pair_forget_logs(struct ow_local_pair_lane *lane);
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result); /* the sink of all lanes */
 void ow_local_pair_on_event(void *arg, const struct ow_flow_event *event);
 /* Reports the held results: interval by interval, within each in the order of the lanes. */

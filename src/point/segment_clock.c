@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SMALL       0.1  /* an error of so much of the least delay is small, */
 #define STILL_SMALL 0.2  /* and of so much, if it was small before */

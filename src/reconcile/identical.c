@@ -80,7 +80,6 @@ static void take_out(struct ow_matcher *m, uint32_t i)
 {
 	ow_waiting_dequeue(&m->waiting, i);
 	ow_waiting_release(&m->waiting, i);
-	m->waiting.count--;
 }
 
 /* Further packets of this id are copies, from the later of the two on. */
@@ -699,8 +698,6 @@ static int add_copy(struct ow_matcher *m, enum ow_side side, const struct ow_rec
 	e->side = (uint8_t)side;
 	e->copy = copy;
 	ow_waiting_enqueue(&m->waiting, q, i);
-	if (++m->waiting.count > m->waiting.peak)
-		m->waiting.peak = m->waiting.count;
 	return 0;
 }
 
@@ -774,7 +771,6 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 		uint32_t i = *link;
 		*link = m->waiting.entry[i].next;
 		ow_waiting_stop(&m->waiting, i);
-		m->waiting.count++;
 		ow_waiting_enqueue(&m->waiting, q, i);
 	}
 	unmark_pair(m, q);

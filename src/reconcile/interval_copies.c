@@ -4,7 +4,6 @@
 #include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ALIGNED_MAX 16384 /* arrivals of an interval */
 #define PACKETS_MAX 4096  /* whose pairs are kept */

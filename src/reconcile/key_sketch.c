@@ -3,7 +3,7 @@
 #include "reconcile/key_sketch.h"
 
 #include <stdbool.h>
-#include <string.h>
+#include <stddef.h>
 
 #define BITS  40
 #define MASK  ((UINT64_C(1) << BITS) - 1)
@@ -67,12 +67,6 @@ void ow_key_sketch_toggle(struct ow_key_sketch *sketch, uint64_t key)
 		sketch->sum[i] ^= power;
 		power = times(&square, power);
 	}
-}
-
-void ow_key_sketch_add(struct ow_key_sketch *a, const struct ow_key_sketch *b)
-{
-	for (unsigned i = 0; i < a->capacity; i++)
-		a->sum[i] ^= b->sum[i];
 }
 
 /* -- polynomials: the lowest term first ----------------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -23,8 +22,6 @@ struct ow_key_sketch {
 
 /* Adds a key that is not in the sketch, or removes one that is. */
 void ow_key_sketch_toggle(struct ow_key_sketch *sketch, uint64_t key);
-/* a += b; the same capacity. */
-void ow_key_sketch_add(struct ow_key_sketch *a, const struct ow_key_sketch *b);
 /* The keys of the sketch, in any order. Returns their number, or -1: there are more than its capacity. If there are many
  * more, keys that are not in it may come out. */
 int ow_key_sketch_solve(const struct ow_key_sketch *sketch, uint64_t ret_keys[OW_KEY_SKETCH_MAX]);

@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct waiting {
 	uint64_t id;

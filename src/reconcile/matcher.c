@@ -303,11 +303,6 @@ int ow_matcher_finish(struct ow_matcher *m)
 	return r;
 }
 
-uint64_t ow_matcher_peak(const struct ow_matcher *m)
-{
-	return m->waiting.peak;
-}
-
 uint64_t ow_matcher_crowded(const struct ow_matcher *m, enum ow_direction direction)
 {
 	return m->crowded[direction];

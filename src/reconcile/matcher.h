@@ -109,5 +109,3 @@ int ow_matcher_finish(struct ow_matcher *matcher);
 uint64_t ow_matcher_crowded(const struct ow_matcher *matcher, enum ow_direction direction);
 /* Unique packets that were received long before they were sent, reported as ambiguous. */
 uint64_t ow_matcher_impossible(const struct ow_matcher *matcher, enum ow_direction direction);
-/* The largest number of records that waited at one time. */
-uint64_t ow_matcher_peak(const struct ow_matcher *matcher);

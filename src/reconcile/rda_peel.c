@@ -16,7 +16,6 @@
 #include "synopsis/srda.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define PLACES_MAX OW_RDA_BANKS_MAX
 #define QUEUED     1u /* in `tag`: waits in the queue */

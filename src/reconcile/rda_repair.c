@@ -7,7 +7,6 @@
 #include "synopsis/srda.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Takes the packets out, the latest first. erased: one for each id, false. */
 static size_t erase(struct ow_synopsis *synopsis, const struct ow_id_map *wanted, const uint64_t *ids, size_t count,

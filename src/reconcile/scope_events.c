@@ -2,8 +2,6 @@
 /* Puts the flows of one event together. */
 #include "reconcile/scope_events.h"
 
-#include <string.h>
-
 #define CALLS_MAX 3
 
 static unsigned common_bits(const uint8_t *a, const uint8_t *b, unsigned most)

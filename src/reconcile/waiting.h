@@ -53,7 +53,6 @@ struct ow_waiting {
 	uint32_t queues_used;
 	int64_t window_ns;
 	int64_t until_ns[OW_SIDES]; /* after this time the oldest has waited too long; INT64_MAX when none waits */
-	uint64_t count, peak;
 };
 
 int ow_waiting_init(struct ow_waiting *waiting, int64_t window_ns);
@@ -157,8 +156,6 @@ static inline void ow_waiting_start_behind(struct ow_waiting *w, uint32_t i, uin
 	w->entry[e->newer].older = i;
 	if (older == e->side)
 		ow_waiting_note_oldest(w, e->side);
-	if (++w->count > w->peak)
-		w->peak = w->count;
 }
 
 static inline void ow_waiting_start(struct ow_waiting *w, uint32_t i)
@@ -173,7 +170,6 @@ static inline void ow_waiting_stop(struct ow_waiting *w, uint32_t i)
 	w->entry[e->older].newer = e->newer;
 	if (e->older == e->side)
 		ow_waiting_note_oldest(w, e->side);
-	w->count--;
 }
 
 static inline void ow_waiting_enqueue(struct ow_waiting *w, uint32_t q, uint32_t i)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-
 /*
  * A flow of which nothing arrives is lost, or it takes another way. Points (scope_verdict.h) and `match`
  * (directions.h) decide it by the same rule:

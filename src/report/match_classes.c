@@ -5,7 +5,6 @@
 #include "base/table.h"
 #include "base/time.h"
 #include "result/json.h"
-#include <string.h>
 
 #define NAME_LEAST 5
 #define NAME_MOST  32

@@ -11,7 +11,6 @@
 #include "base/format.h"
 #include "base/table.h"
 #include <math.h>
-#include <string.h>
 
 #define LANE_MIN 10
 #define LANE_MAX 40

@@ -14,11 +14,6 @@ const char *ow_cause_name(enum ow_cause cause)
 	return causes[cause].name;
 }
 
-const char *ow_cause_text(enum ow_cause cause)
-{
-	return causes[cause].text;
-}
-
 static bool is_over(const char *text)
 {
 	return !*text || strncmp(text, "; ", 2) == 0;

@@ -116,5 +116,3 @@ enum ow_cause {
 enum ow_cause ow_cause_of(const char *text);
 /* "no_answer_yet"; "" for OW_NO_CAUSE. */
 const char *ow_cause_name(enum ow_cause cause);
-/* The text, with its parameters as in printf. */
-const char *ow_cause_text(enum ow_cause cause);

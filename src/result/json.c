@@ -17,7 +17,8 @@ double ow_json_known(const struct ow_value *value)
 	return value->status == OW_VALUE_NONE ? NAN : value->value;
 }
 
-void ow_json_range(struct ow_json *json, const char *name, double low, double high)
+/* [low, high]. Infinity is null. */
+static void put_range(struct ow_json *json, const char *name, double low, double high)
 {
 	ow_json_array(json, name);
 	ow_json_number(json, NULL, low);
@@ -30,7 +31,7 @@ void ow_json_bounds(struct ow_json *json, const char *name, const struct ow_valu
 	if (value->status == OW_VALUE_NONE)
 		ow_json_null(json, name);
 	else
-		ow_json_range(json, name, value->low, value->high);
+		put_range(json, name, value->low, value->high);
 }
 
 void ow_json_quantiles(struct ow_json *json, const char *name, const double quantile_ns[OW_QUANTILES])
@@ -48,12 +49,12 @@ static void put_bounds(struct ow_json *json, const struct ow_delay *delay)
 	ow_json_count(json, "uncertain", delay->uncertain);
 	ow_json_integer_if(json, "period", delay->period_ns, delay->period_ns);
 	ow_json_object(json, "bounds");
-	ow_json_range(json, "mean", low->mean_ns, high->mean_ns);
-	ow_json_range(json, "min", (double)low->min_ns, (double)high->min_ns);
-	ow_json_range(json, "max", (double)low->max_ns, (double)high->max_ns);
+	put_range(json, "mean", low->mean_ns, high->mean_ns);
+	put_range(json, "min", (double)low->min_ns, (double)high->min_ns);
+	put_range(json, "max", (double)low->max_ns, (double)high->max_ns);
 	ow_json_object(json, "quantiles");
 	for (int i = 0; i < OW_QUANTILES; i++)
-		ow_json_range(json, ow_quantile_name[i], low->quantile_ns[i], high->quantile_ns[i]);
+		put_range(json, ow_quantile_name[i], low->quantile_ns[i], high->quantile_ns[i]);
 	ow_json_end(json);
 	ow_json_end(json);
 }
@@ -88,7 +89,7 @@ void ow_json_percentiles(struct ow_json *json, const struct ow_percentile *perce
 		return;
 	ow_json_object(json, "percentile_bounds_ns");
 	for (unsigned i = 0; i < count; i++)
-		ow_json_range(json, ow_format_number(percentile[i].percent, name), percentile[i].low_ns,
+		put_range(json, ow_format_number(percentile[i].percent, name), percentile[i].low_ns,
 		              percentile[i].high_ns);
 	ow_json_end(json);
 }

@@ -4,7 +4,6 @@
 #include "base/json_writer.h"
 #include "estimate/estimate.h"
 #include <oneway/match.h>
-#include <stdio.h>
 
 /* Results and estimates with the JSON writer: the parts that several commands have in common. */
 
@@ -21,8 +20,6 @@ void ow_json_result_members(struct ow_json *json, const struct ow_result *result
 
 /* The value, NAN (null in JSON) if there is none. */
 double ow_json_known(const struct ow_value *value);
-/* [low, high]. Infinity is null. */
-void ow_json_range(struct ow_json *json, const char *name, double low, double high);
 /* The 95 % interval as a range; null if there is no value. */
 void ow_json_bounds(struct ow_json *json, const char *name, const struct ow_value *value);
 /* {"0.5": ..., ...}; NULL: all null. */

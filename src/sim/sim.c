@@ -12,7 +12,6 @@
 #include "sim/traffic.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* Packets between two reports of progress. */
 #define PROGRESS_PACKETS 65536

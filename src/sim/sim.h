@@ -5,7 +5,6 @@
 #include <oneway/error.h>
 #include <oneway/match.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /*

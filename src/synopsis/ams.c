@@ -178,7 +178,8 @@ static void encode(const struct ow_synopsis *synopsis, uint8_t *bytes)
 		*bytes = (uint8_t)hold;
 }
 
-size_t ow_ams_size_of(const uint8_t bytes[8])
+/* The size of the encoded counters, from their first 8 bytes; 0 if these are invalid. */
+static size_t size_of(const uint8_t bytes[8])
 {
 	uint32_t counters = ow_load_le32(bytes);
 	if (!valid_counters(counters) || bytes[4] > 32 || bytes[5] || bytes[6] || bytes[7])
@@ -207,7 +208,7 @@ static int decode(const uint8_t *bytes, size_t size, uint64_t seed, struct ow_sy
 	struct ow_synopsis *synopsis;
 	if (size < PARAMS_BYTES)
 		return ow_error_set(err, EINVAL, "ams: %zu bytes are less than its parameters", size);
-	size_t needed = ow_ams_size_of(bytes);
+	size_t needed = size_of(bytes);
 	if (!needed)
 		return ow_error_set(err, EINVAL, "ams: %u counters of %u bits, or reserved bytes that are not 0",
 		                    ow_load_le32(bytes), bytes[4]);

@@ -46,5 +46,3 @@ int ow_ams_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t se
  * comparable. */
 int ow_ams_difference(const struct ow_synopsis *a, const struct ow_synopsis *b, double *ret_differences,
                       double *ret_deviation);
-/* The size of the encoded counters, from their first 8 bytes; 0 if these are invalid. */
-size_t ow_ams_size_of(const uint8_t bytes[8]);

@@ -93,31 +93,20 @@ static void finecomb_free(struct ow_synopsis *s)
 	free(s);
 }
 
-static void drop_stashes(struct ow_finecomb *f)
-{
-	for (uint32_t i = 0; i < f->params.banks; i++)
-		for (int side = 0; side < OW_STASHES; side++)
-			f->stash[i][side].head = f->stash[i][side].count = 0;
-}
-
 static void finecomb_reset(struct ow_synopsis *s)
 {
 	struct ow_finecomb *f = finecomb_of(s);
 	memset(f->bucket, 0, bucket_count(f) * sizeof *f->bucket);
-	drop_stashes(f);
-}
-
-void ow_finecomb_send_only(struct ow_finecomb *finecomb)
-{
-	finecomb->sender = true;
-	drop_stashes(finecomb);
+	for (uint32_t i = 0; i < f->params.banks; i++)
+		for (int side = 0; side < OW_STASHES; side++)
+			f->stash[i][side].head = f->stash[i][side].count = 0;
 }
 
 static size_t finecomb_memory(const struct ow_synopsis *s)
 {
 	const struct ow_finecomb *f = finecomb_of_const(s);
 	size_t bytes = bucket_count(f) * sizeof *f->bucket;
-	for (uint32_t i = 0; i < f->params.banks && !f->sender; i++)
+	for (uint32_t i = 0; i < f->params.banks; i++)
 		bytes += OW_STASHES * sizeof *f->entries * f->params.bank[i].stash;
 	return bytes;
 }
@@ -197,8 +186,6 @@ static void finecomb_add(struct ow_synopsis *s, const struct ow_sighting *sighti
 		batch = count < BATCH ? count : BATCH;
 		size_t taken = pick(f, sightings, batch, &p);
 		update(f, &p, taken, 1, prefetch);
-		if (f->sender)
-			continue;
 		for (size_t i = 0; i < taken; i++) {
 			keep_first(&f->stash[p.bank[i]][OW_STASH_POST_START], &p.entry[i]);
 			keep_last(&f->stash[p.bank[i]][OW_STASH_PRE_END], &p.entry[i]);
@@ -249,8 +236,6 @@ static void beside(struct ow_finecomb *f, const struct ow_sighting *sightings, s
                    void (*keep)(struct ow_finecomb_stash *, const struct ow_finecomb_entry *))
 {
 	struct picked p;
-	if (f->sender)
-		return;
 	for (size_t batch; count; sightings += batch, count -= batch) {
 		batch = count < BATCH ? count : BATCH;
 		size_t taken = pick(f, sightings, batch, &p);
@@ -321,7 +306,7 @@ static int finecomb_merge(struct ow_synopsis *s, const struct ow_synopsis *o)
 	if (!room)
 		return -ENOMEM;
 	combine(f, other, 1);
-	for (uint32_t i = 0; i < f->params.banks && !f->sender; i++)
+	for (uint32_t i = 0; i < f->params.banks; i++)
 		for (int side = 0; side < OW_STASHES; side++)
 			merge_stash(&f->stash[i][side], &other->stash[i][side],
 			            side == OW_STASH_PRE_START || side == OW_STASH_PRE_END, room);

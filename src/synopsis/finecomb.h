@@ -79,7 +79,6 @@ struct ow_finecomb {
 	struct ow_finecomb_bucket *bucket;
 	struct ow_finecomb_entry *entries; /* for all stashes */
 	struct ow_finecomb_stash stash[OW_FINECOMB_BANKS_MAX][OW_STASHES];
-	bool sender; /* keeps no stash */
 };
 
 extern const struct ow_synopsis_ops ow_finecomb_ops;
@@ -93,9 +92,6 @@ int ow_finecomb_create_for(size_t memory, const struct ow_sizing *sizing, uint64
 /* The same without a stash, at p**: FineComb-. */
 int ow_finecomb_minus_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
                                  struct ow_synopsis **ret_synopsis);
-
-/* The sending point needs no stash: frees it, and keeps none from now on. */
-void ow_finecomb_send_only(struct ow_finecomb *finecomb);
 
 /*
  * Adds the receiving point's packets around the interval, in order of arrival: the last ones before it and the first

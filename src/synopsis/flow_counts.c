@@ -175,19 +175,6 @@ int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count
 	return 0;
 }
 
-int ow_flow_counts_merge(struct ow_flow_counts *counts, const struct ow_flow_counts *other)
-{
-	for (size_t i = 0; i < other->flows; i++) {
-		struct ow_flow_count count;
-		ow_flow_counts_get(other, i, &count);
-		int r = ow_flow_counts_put(counts, &count, ow_flow_counts_in_partials(other, i));
-		if (r < 0)
-			return r;
-	}
-	counts->uncounted += other->uncounted;
-	return 0;
-}
-
 size_t ow_flow_counts_flows(const struct ow_flow_counts *counts)
 {
 	return counts->flows;

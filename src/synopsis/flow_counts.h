@@ -31,8 +31,6 @@ void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_stam
 /* Adds a flow with all its counts; if it exists, adds to its counts. in_layer: for each partial layer, as below, or
  * NULL if there is none. -ENOSPC over flows_max, -ENOMEM. */
 int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count *count, const uint64_t *in_partial);
-/* this += other, which has the same params. After -ENOSPC or -ENOMEM part of it may have been added. */
-int ow_flow_counts_merge(struct ow_flow_counts *counts, const struct ow_flow_counts *other);
 
 size_t ow_flow_counts_flows(const struct ow_flow_counts *counts);
 /* Packets of all flows; and of those for which there was no room. */

@@ -283,11 +283,6 @@ double ow_lda_sampling(double buckets, double lost, double alpha)
 	return fmin(1, alpha * buckets / (lost + 1));
 }
 
-double ow_lda_samples(double buckets, double received, double lost, double p)
-{
-	return p * received * exp(-p * lost / buckets);
-}
-
 uint32_t ow_lda_buckets(double packets, double loss, double cv, double error)
 {
 	double lost = loss * packets, received = packets - lost;

@@ -75,8 +75,6 @@ double ow_lda_share(const struct ow_lda_params *params, uint32_t bank);
 #define OW_LDA_ALPHA       1.0
 #define OW_LDA_ALPHA_PAPER 0.5
 double ow_lda_sampling(double buckets, double lost, double alpha);
-/* Expected samples: p R e^(-p L / m). */
-double ow_lda_samples(double buckets, double received, double lost, double p);
 /*
  * The number of buckets for which the mean is within `error` (relative) in 95 % of cases, if the standard deviation of
  * the delays is cv times their mean. At most OW_LDA_BUCKETS_MAX; at least 64, because with fewer the estimate of the

@@ -42,7 +42,8 @@ static const struct ow_synopsis_ops *const structures[] = {
 };
 /* clang-format on */
 
-const struct ow_synopsis_ops *ow_synopsis_ops_of(enum ow_synopsis_kind kind)
+/* The structure of this kind, or NULL. */
+static const struct ow_synopsis_ops *ops_of(enum ow_synopsis_kind kind)
 {
 	for (const struct ow_synopsis_ops *const *s = structures; *s; s++) {
 		if ((*s)->kind == kind)
@@ -142,7 +143,7 @@ int ow_synopsis_decode(const uint8_t *bytes, size_t size, uint64_t seed, struct 
 	int r = check_header(bytes, size, seed, err);
 	if (r < 0)
 		return r;
-	const struct ow_synopsis_ops *ops = ow_synopsis_ops_of((enum ow_synopsis_kind)bytes[KIND_AT]);
+	const struct ow_synopsis_ops *ops = ops_of((enum ow_synopsis_kind)bytes[KIND_AT]);
 	if (!ops)
 		return ow_error_set(err, EINVAL, "synopsis: unknown kind %u", bytes[KIND_AT]);
 	return ops->decode(bytes + OW_SYNOPSIS_HEADER, size - OW_SYNOPSIS_HEADER, seed, ret_synopsis, err);

@@ -91,9 +91,6 @@ struct ow_synopsis {
 /* The largest encoding that is accepted, and so the largest synopsis. */
 #define OW_SYNOPSIS_BYTES_MAX (64u << 20)
 
-/* The structure of this kind, or NULL. */
-const struct ow_synopsis_ops *ow_synopsis_ops_of(enum ow_synopsis_kind kind);
-
 /* As the ops, but they check kind, seed and shape first. free accepts NULL. */
 static inline void ow_synopsis_free(struct ow_synopsis *synopsis)
 {

@@ -68,7 +68,6 @@ static struct measured measure(const struct scene *s, uint64_t seed, const struc
 	tune(s, &params);
 	assert_int_equal(ow_finecomb_create(&params, seed, &a, NULL), 0);
 	assert_int_equal(ow_finecomb_create(&params, seed, &b, NULL), 0);
-	ow_finecomb_send_only(a);
 	a->base.ops->add(&a->base, stream.a, stream.as);
 	ow_finecomb_before(b, stream.before, stream.befores);
 	b->base.ops->add(&b->base, stream.b, stream.bs);

@@ -111,6 +111,15 @@ static struct ow_epochs *open_file(void)
 	return epochs;
 }
 
+static void add_counts(struct ow_flow_counts *sum, const struct ow_flow_counts *part)
+{
+	for (size_t i = 0; i < ow_flow_counts_flows(part); i++) {
+		struct ow_flow_count count;
+		ow_flow_counts_get(part, i, &count);
+		assert_int_equal(ow_flow_counts_put(sum, &count, ow_flow_counts_in_partials(part, i)), 0);
+	}
+}
+
 /* Epochs from .. to - 1, and nothing else. */
 static void check_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t until_ns, unsigned from, unsigned to)
 {
@@ -124,7 +133,7 @@ static void check_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t 
 	for (unsigned n = from; n < to; n++) {
 		fill(info, n, &part);
 		assert_int_equal(ow_colate_merge(expected.colate, part.colate, NULL), 0);
-		assert_int_equal(ow_flow_counts_merge(expected.counts, part.counts), 0);
+		add_counts(expected.counts, part.counts);
 		ow_epoch_done(&part);
 	}
 	assert_int_equal(ow_colate_packets(sum.colate), (to - from) * PER);

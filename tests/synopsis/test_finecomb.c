@@ -107,12 +107,6 @@ static void test_stashes(void **state)
 	}
 	size_t bytes = f->base.ops->memory(&f->base);
 	assert_int_equal(bytes, 24 * (50 + 20));
-	ow_finecomb_send_only(f);
-	assert_int_equal(f->base.ops->memory(&f->base), 24 * 50);
-	f->base.ops->add(&f->base, stamps, 10);
-	ow_finecomb_before(f, stamps, 10);
-	for (int side = 0; side < OW_STASHES; side++)
-		assert_int_equal(f->stash[0][side].count, 0);
 	ow_synopsis_free(&f->base);
 }
 

@@ -61,6 +61,15 @@ static void check_all(const struct ow_flow_counts *counts, uint64_t times)
 	assert_int_equal(ow_flow_counts_find(counts, 12345), -1);
 }
 
+static void put_all(struct ow_flow_counts *sum, const struct ow_flow_counts *part)
+{
+	for (size_t i = 0; i < ow_flow_counts_flows(part); i++) {
+		struct ow_flow_count count;
+		ow_flow_counts_get(part, i, &count);
+		assert_int_equal(ow_flow_counts_put(sum, &count, ow_flow_counts_in_partials(part, i)), 0);
+	}
+}
+
 static void test_counts(void **state)
 {
 	(void)state;
@@ -70,9 +79,9 @@ static void test_counts(void **state)
 	ow_flow_counts_add(counts, stamp, key, 1);
 	ow_flow_counts_add(counts, stamp + 1, key + 1, STAMPS - 1);
 	check_all(counts, 1);
-	assert_int_equal(ow_flow_counts_merge(other, counts), 0);
+	put_all(other, counts);
 	check_all(other, 1);
-	assert_int_equal(ow_flow_counts_merge(other, counts), 0);
+	put_all(other, counts);
 	check_all(other, 2);
 	ow_flow_counts_reset(other);
 	assert_int_equal(ow_flow_counts_flows(other), 0);

@@ -9,7 +9,6 @@
  */
 #include "capture/file/file_merge.h"
 
-#include "base/format.h"
 #include "base/time.h"
 #include "base/word.h"
 #include "capture/file/file_reader.h"

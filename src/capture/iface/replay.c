@@ -13,7 +13,6 @@
 #include "capture/file/reader.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BATCH 256
 /* Precision of the replay: one wait for all frames of a millisecond, not one for each. */
