@@ -3,6 +3,7 @@
 #include "cli/capture_when.h"
 #include "cli/cli.h"
 #include "cli/shared_options.h"
+#include "match/annotate.h"
 #include "match/extract.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
@@ -16,6 +17,7 @@
 #include "packet/flow_parse.h"
 #include "capture/file/file_set.h"
 #include "capture/file/reader.h"
+#include "capture/file/writer.h"
 #include "report/match_classes.h"
 #include "report/match_flows.h"
 #include "report/match_packets.h"
@@ -26,11 +28,13 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <libgen.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <sys/random.h>
 
@@ -48,7 +52,7 @@ struct arguments {
 	bool flows;
 	struct ow_flow_select key;
 	bool json, utc, no_color, help, version;
-	const char *csv, *lost, *extra, *plot, *flows_csv;
+	const char *csv, *lost, *extra, *annotate, *plot, *flows_csv;
 	const char *since, *until;
 	bool by_port;
 	struct ow_match_classes classes;
@@ -216,6 +220,10 @@ static const struct ow_option options[] = {
          "Write the lost packets to a capture: pcapng if the name ends so, else pcap; .gz compresses."},
 	{"extra", 0, "FILE", ow_option_output, FIELD(extra),
          "Write the packets that are not in the sender's capture, and duplicates, to a capture."},
+	{"annotate", 0, "FILE", ow_option_output, FIELD(annotate),
+         "Copy A to a pcapng file with a comment on every packet: fate, delay, copy, frame and time in B. Wireshark "
+         "shows "
+         "them, as columns with contrib/wireshark/oneway.lua."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Plot delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
@@ -264,6 +272,7 @@ static void help(void)
 /* Collects packets for the outputs while they are matched. */
 struct collector {
 	struct ow_output csv, path_csv; /* one of them */
+	struct ow_packet_notes *notes;
 	struct ow_plot *plot;
 	struct ow_flow_tally *tally;
 	struct ow_class_tally *classes;
@@ -300,6 +309,8 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 			return r;
 	}
 	int r = note_record(c, event);
+	if (r == 0 && c->notes && (r = ow_packet_notes_add(c->notes, OW_SIDE_A, event, &c->err)) < 0)
+		return r;
 	if (r == 0 && c->plot)
 		r = ow_plot_add(c->plot, event);
 	if (r == 0 && c->tally)
@@ -361,11 +372,8 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 {
 	const struct {
 		const char *option, *path;
-	} outputs[] = {{"--csv", args->csv},
-	               {"--lost", args->lost},
-	               {"--extra", args->extra},
-	               {"--plot", args->plot},
-	               {"--flows-csv", args->flows_csv}};
+	} outputs[] = {{"--csv", args->csv},           {"--lost", args->lost}, {"--extra", args->extra},
+	               {"--annotate", args->annotate}, {"--plot", args->plot}, {"--flows-csv", args->flows_csv}};
 	const size_t count = sizeof outputs / sizeof *outputs;
 	for (size_t i = 0; i < count; i++) {
 		const char *path = outputs[i].path;
@@ -384,6 +392,36 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 	return 0;
 }
 
+/* Whether a capture can be read only once. */
+static bool is_pipe(const char *path)
+{
+	struct stat info;
+	return strcmp(path, "-") == 0 ||
+	       (ow_file_set_is_file(path) && stat(path, &info) == 0 && !S_ISREG(info.st_mode));
+}
+
+/* Outputs that have packets of the captures, which are read again for them. */
+static int check_copies(const struct arguments *args, struct ow_error *err)
+{
+	const char *option = args->lost ? "--lost" : args->extra ? "--extra" : "--annotate";
+	unsigned read = args->lost || args->extra ? args->points.count : args->annotate ? 1 : 0;
+	enum ow_file_format format = OW_FILE_PCAPNG;
+	bool gzip;
+	for (unsigned i = 0; i < read; i++) {
+		if (is_pipe(args->points.point[i].path))
+			return ow_error_set(err, EINVAL, "%s reads %.200s again: it needs a file, not %s", option,
+			                    i ? "B" : "A", "standard input or a pipe");
+	}
+	if (ow_output_is_stdout(args->lost) || ow_output_is_stdout(args->extra) || ow_output_is_stdout(args->annotate))
+		return ow_error_set(err, EINVAL, "%s needs a file name", option);
+	if (args->annotate)
+		ow_writer_options_of_name(args->annotate, &format, &gzip);
+	if (format != OW_FILE_PCAPNG)
+		return ow_error_set(err, EINVAL,
+		                    "--annotate writes comments: the name must end in .pcapng or .pcapng.gz");
+	return 0;
+}
+
 static int check_arguments(const struct arguments *args, struct ow_error *err)
 {
 	unsigned inputs = 0;
@@ -397,11 +435,9 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 		return ow_error_set(err, EINVAL, "--offset with more than two points: auto, or 0");
 	if (args->points.count == OW_SIDES && args->keep_order)
 		return ow_error_set(err, EINVAL, "--order is for more than two points");
-	if ((args->lost || args->extra) && inputs)
-		return ow_error_set(err, EINVAL, "%s reads the captures again: it needs files, not standard input",
-		                    args->lost ? "--lost" : "--extra");
-	if ((args->lost && strcmp(args->lost, "-") == 0) || (args->extra && strcmp(args->extra, "-") == 0))
-		return ow_error_set(err, EINVAL, "--lost and --extra need a file name");
+	int r = check_copies(args, err);
+	if (r < 0)
+		return r;
 	if (args->json && (ow_output_is_stdout(args->csv) || ow_output_is_stdout(args->flows_csv)))
 		return ow_error_set(err, EINVAL, "--json and %s - cannot both use standard output",
 		                    ow_output_is_stdout(args->csv) ? "--csv" : "--flows-csv");
@@ -479,6 +515,17 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	return r < 0 ? r : read_times(args, err);
 }
 
+/* Notes about packets are in the folder of the file that they are for. */
+static int start_notes(struct collector *c, const char *path, struct ow_error *err)
+{
+	char *copy = strdup(path);
+	struct ow_error why;
+	int r = copy ? ow_packet_notes_create(dirname(copy), &c->notes, &why)
+	             : ow_error_set(&why, ENOMEM, "not enough memory");
+	free(copy);
+	return r < 0 ? ow_error_set(err, -r, "--annotate: %s", why.text) : 0;
+}
+
 static int start_collecting(struct collector *c, struct arguments *args, struct ow_error *err)
 {
 	ow_progress_init(&c->progress, "matching");
@@ -492,7 +539,8 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 	args->match.percentiles = args->percentiles.count;
 	args->match.class_filter = args->classes.filter;
 	args->match.classes = args->classes.count;
-	if (!args->csv && !args->lost && !args->extra && !args->plot && !flows && !args->classes.count && !args->flow)
+	if (!args->csv && !args->lost && !args->extra && !args->annotate && !args->plot && !flows &&
+	    !args->classes.count && !args->flow)
 		return 0;
 	args->match.on_packet = on_packet;
 	ow_interrupt_catch();
@@ -505,11 +553,12 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 		return ow_error_set(err, ENOMEM, "--flows: not enough memory");
 	if (args->classes.count && ow_class_tally_create(args->classes.count, &c->classes) < 0)
 		return ow_error_set(err, ENOMEM, "--class: not enough memory");
-	if (!args->csv)
-		return 0;
+	int r = args->annotate ? start_notes(c, args->annotate, err) : 0;
+	if (!args->csv || r < 0)
+		return r;
 	if (args->points.count > OW_SIDES)
 		return ow_output_open(&c->path_csv, args->csv, err);
-	int r = ow_output_open(&c->csv, args->csv, err);
+	r = ow_output_open(&c->csv, args->csv, err);
 	if (r == 0)
 		ow_report_csv_header(c->csv.stream);
 	return r;
@@ -519,6 +568,7 @@ static void stop_collecting(struct collector *c)
 {
 	ow_output_abort(&c->csv);
 	ow_output_abort(&c->path_csv);
+	ow_packet_notes_free(c->notes);
 	ow_plot_free(c->plot);
 	ow_flow_tally_free(c->tally);
 	ow_class_tally_free(c->classes);
@@ -551,6 +601,8 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 	if (args->lost && ow_extract(args->lost, args->path, c->lost, &err) < 0)
 		code = ow_cli_failed("match", &err);
 	if (args->extra && ow_extract(args->extra, args->path, c->extra, &err) < 0)
+		code = ow_cli_failed("match", &err);
+	if (args->annotate && ow_annotate(args->path[OW_SIDE_A], args->annotate, c->notes, report->window_ns, &err) < 0)
 		code = ow_cli_failed("match", &err);
 	if (args->flows_csv && write_flows(c, args->flows_csv, &err) < 0)
 		code = ow_cli_failed("match", &err);

@@ -3,14 +3,12 @@
  * One CSV row for each packet, as docs/csv.md describes it. Written without printf: a row costs about as much as
  * matching its packet, and with printf ten times that.
  */
+#include "estimate/packet_event.h"
 #include "path/path.h"
 #include "report/report.h"
 
 #include <arpa/inet.h>
 #include <string.h>
-
-static const char *const fate_name[] = {"matched", "lost", "extra", "duplicated", "unclassified", "outside"};
-static const char *const direction_name[] = {"a_to_b", "b_to_a"};
 
 /* Longest row: 12 numbers of up to 20 digits, two IPv6 addresses, names, commas: below 400 bytes. */
 #define ROW_MAX        512
@@ -105,10 +103,10 @@ void ow_report_csv_header(FILE *out)
 void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
 {
 	char row[ROW_MAX], *p = row;
-	p = put_text(p, fate_name[event->fate]);
+	p = put_text(p, ow_fate_name[event->fate]);
 	*p++ = ',';
 	if (event->fate != OW_FATE_UNCLASSIFIED && event->direction < OW_DIRECTIONS)
-		p = put_text(p, direction_name[event->direction]);
+		p = put_text(p, ow_direction_name[event->direction]);
 	*p++ = ',';
 	*p++ = event->ambiguous ? '1' : '0';
 	for (int side = 0; side < OW_SIDES; side++) {
@@ -122,11 +120,8 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
 			p = put_signed(p, event->time_ns[side]);
 	}
 	*p++ = ',';
-	bool known = event->fate == OW_FATE_MATCHED && (!event->ambiguous || event->estimated);
-	int64_t later = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A];
-	int64_t sooner = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B];
-	/* Timestamps from a file may have any value: wrap instead of overflow. */
-	int64_t delay = (int64_t)((uint64_t)later - (uint64_t)sooner);
+	int64_t delay;
+	bool known = ow_event_delay(event, &delay);
 	if (known)
 		p = put_signed(p, delay);
 	*p++ = ',';
@@ -182,10 +177,10 @@ void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, con
 	char row[PATH_ROW_MAX], *p = row;
 	unsigned last = path->points - 1;
 	uint32_t both = UINT32_C(1) << last | 1;
-	p = put_text(p, fate_name[packet->fate]);
+	p = put_text(p, ow_fate_name[packet->fate]);
 	*p++ = ',';
 	if (packet->direction < OW_DIRECTIONS)
-		p = put_text(p, direction_name[packet->direction]);
+		p = put_text(p, ow_direction_name[packet->direction]);
 	*p++ = ',';
 	*p++ = packet->ambiguous ? '1' : '0';
 	*p++ = ',';

@@ -7,6 +7,7 @@
 #include "report/match_flows.h"
 
 #include "base/time.h"
+#include "estimate/packet_event.h"
 #include "report/flow_name.h"
 #include "result/json.h"
 #include "base/format.h"
@@ -20,7 +21,6 @@
 #define NUMBERS 64 /* columns of the numbers of a row; with fewer columns, two of the delays are omitted */
 
 static const char *const direction_title[] = {"A to B", "B to A"};
-static const char *const direction_name[] = {"a_to_b", "b_to_a"};
 
 static int by_mean(const void *a, const void *b)
 {
@@ -229,7 +229,7 @@ static void put_flow(struct ow_json *json, const struct ow_match_flows *flows, c
 	const struct ow_value stddev = {.status = mean.status, .low = stddev_ns, .high = stddev_ns};
 	ow_json_object(json, NULL);
 	ow_flow_name_json(json, "flow", &flows->select, &flow->key);
-	ow_json_string(json, "direction", direction_name[flow->direction]);
+	ow_json_string(json, "direction", ow_direction_name[flow->direction]);
 	ow_json_count(json, "packets", flow->received);
 	ow_json_count(json, "sent", flow->sent);
 	ow_json_count(json, "received", flow->received);
@@ -271,7 +271,7 @@ void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows)
 		fprintf(out,
 		        ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
 		        ",%" PRIu64,
-		        direction_name[flow->direction], flow->received, flow->sent, flow->matched, flow->lost,
+		        ow_direction_name[flow->direction], flow->received, flow->sent, flow->matched, flow->lost,
 		        flow->extra, flow->duplicated, flow->ambiguous, flow->samples);
 		if (!flow->samples) {
 			fputs(",,,,\n", out);

@@ -4,18 +4,10 @@
 #include "base/array.h"
 #include "base/table.h"
 #include "base/time.h"
+#include "estimate/packet_event.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-
-static const char *const fate_name[] = {
-	[OW_FATE_MATCHED] = "matched",
-	[OW_FATE_LOST] = "lost",
-	[OW_FATE_EXTRA] = "extra",
-	[OW_FATE_DUPLICATED] = "duplicated",
-	[OW_FATE_UNCLASSIFIED] = "unclassified",
-	[OW_FATE_OUTSIDE] = "outside",
-};
 
 int ow_match_packets_add(struct ow_match_packets *packets, const struct ow_packet_event *event)
 {
@@ -91,7 +83,7 @@ static void put_row(const struct ow_table *table, const struct ow_match_packet *
 	snprintf(cell[AFTER], OW_TABLE_CELL, "%.9f", (double)((uint64_t)time_of(p) - (uint64_t)first_ns) / 1e9);
 	snprintf(cell[WAY], OW_TABLE_CELL, "%s", way[p->direction]);
 	snprintf(cell[BYTES], OW_TABLE_CELL, "%" PRIu32, p->bytes);
-	snprintf(cell[DELAY], OW_TABLE_CELL, "%s", p->fate == OW_FATE_MATCHED ? "ambiguous" : fate_name[p->fate]);
+	snprintf(cell[DELAY], OW_TABLE_CELL, "%s", p->fate == OW_FATE_MATCHED ? "ambiguous" : ow_fate_name[p->fate]);
 	if (p->known) {
 		char delay[OW_DURATION_TEXT];
 		ow_duration_text((double)delay_of(p), delay);
@@ -123,7 +115,7 @@ void ow_report_match_packets_json(struct ow_json *json, const struct ow_match_pa
 	for (size_t i = 0; i < packets->count; i++) {
 		const struct ow_match_packet *p = &packets->packet[i];
 		ow_json_row(json);
-		ow_json_string(json, "fate", fate_name[p->fate]);
+		ow_json_string(json, "fate", ow_fate_name[p->fate]);
 		if (p->direction < OW_DIRECTIONS)
 			ow_json_string(json, "direction", way[p->direction]);
 		else

@@ -6,6 +6,7 @@
  */
 #include "capture/file/source.h"
 
+#include "base/temporary_file.h"
 #include "capture/file/mapping.h"
 #include "capture/file/capture_format.h"
 #include "capture/file/unpack.h"
@@ -75,23 +76,6 @@ static int write_all(int fd, const uint8_t *p, size_t size)
 	return 0;
 }
 
-/* Opens an unlinked file. The second way is for file systems without O_TMPFILE. */
-static int temporary_file(const char *dir)
-{
-	char path[4096];
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	if (fd >= 0)
-		return fd;
-	if (snprintf(path, sizeof path, "%s/oneway-XXXXXX", dir) >= (int)sizeof path)
-		return -ENAMETOOLONG;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	unlink(path);
-	return fd;
-}
-
 /* Whether the first bytes show that it is not a capture file, packed or not. Then there is no need to read the rest,
  * which may be endless. */
 static bool is_foreign(const uint8_t *head, size_t size)
@@ -117,7 +101,7 @@ static int spool(struct ow_source *s, struct ow_error *err)
 	if (!buffer)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", s->name);
 	dir = dir && *dir ? dir : "/tmp";
-	fd = temporary_file(dir);
+	fd = ow_temporary_file(dir);
 	if (fd < 0) {
 		free(buffer);
 		return ow_error_set(err, -fd, "%s: cannot make a temporary file in %s: %s", s->name, dir,

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of pcapng:
+ *
+ *     section:  0a0d0d0a | length | byte-order magic 4 | version 4 | section length 8 | options | length
+ *     packet:   6 or 2 | length | interface 4 | time 8 | caplen 4 | len 4 | padded bytes | options | length
+ *     option:   code 2 | length 2 | padded value            comment: 1, end: 0
+ */
+#include "capture/file/comment_copy.h"
+
+#include "base/array.h"
+#include "base/bytes.h"
+#include "capture/file/capture_format.h"
+#include "capture/file/sink.h"
+#include "capture/file/writer.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH           64
+#define BLOCK_SECTION   0x0a0d0d0aU
+#define BLOCK_INTERFACE 1U
+#define BLOCK_PACKET    2U /* obsolete */
+#define BLOCK_SIMPLE    3U
+#define BLOCK_ENHANCED  6U
+#define ORDER_MAGIC     0x1a2b3c4dU
+#define HEAD_BYTES      12U
+#define SECTION_BYTES   28U
+#define INTERFACE_BYTES 32U
+#define PACKET_BYTES    28U         /* before the packet */
+#define BLOCK_MAX       (16U << 20) /* libpcap's limit */
+#define OPTION_COMMENT  1U
+#define OPTION_TSRESOL  9U
+
+struct copy {
+	struct ow_sink *sink;
+	const char *to;
+	ow_comment_of *comment_of;
+	void *arg;
+	bool big_endian; /* of this section */
+	uint64_t number; /* of the last record */
+	uint8_t *block;
+	size_t room;
+	uint16_t *linktype; /* of the interfaces that were written */
+	size_t interfaces, linktype_room;
+};
+
+static uint32_t load32(const struct copy *c, const uint8_t *p)
+{
+	return c->big_endian ? ow_load_be32(p) : ow_load_le32(p);
+}
+
+static void store32(const struct copy *c, uint8_t *p, uint32_t v)
+{
+	ow_store_le32(p, c->big_endian ? __builtin_bswap32(v) : v);
+}
+
+static uint32_t padded(uint32_t length)
+{
+	return (length + 3) / 4 * 4;
+}
+
+static int put(struct copy *c, const uint8_t *bytes, size_t size, struct ow_error *err)
+{
+	while (size) {
+		size_t n = size < OW_SINK_ROOM_BYTES ? size : OW_SINK_ROOM_BYTES;
+		uint8_t *room;
+		int r = ow_sink_room(c->sink, n, &room, err);
+		if (r < 0)
+			return r;
+		memcpy(room, bytes, n);
+		ow_sink_add(c->sink, n);
+		bytes += n;
+		size -= n;
+	}
+	return 0;
+}
+
+/* The comment as an option, padded. Returns its bytes. */
+static uint32_t make_option(const struct copy *c, const char *text, uint32_t length, uint8_t *ret_option)
+{
+	uint32_t head = c->big_endian ? OPTION_COMMENT << 16 | length : length << 16 | OPTION_COMMENT;
+	memset(ret_option, 0, 4 + padded(length));
+	store32(c, ret_option, head);
+	memcpy(ret_option + 4, text, length);
+	return 4 + padded(length);
+}
+
+/* Writes a packet block whose options begin at `options`, with the comment before them. */
+static int put_packet(struct copy *c, uint8_t *block, uint32_t length, uint32_t options, struct ow_error *err)
+{
+	static const uint8_t end[4];
+	char text[OW_COMMENT_MAX];
+	uint8_t option[OW_COMMENT_MAX + 8], tail[4];
+	int commented = c->comment_of(c->arg, c->number, text, err);
+	if (commented <= 0)
+		return commented < 0 ? commented : put(c, block, length, err);
+	uint32_t added = make_option(c, text, (uint32_t)commented, option), old = length - 4 - options;
+	uint32_t ends = old ? 0 : sizeof end;
+	store32(c, tail, length + added + ends);
+	memcpy(block + 4, tail, sizeof tail);
+	int r = put(c, block, options, err);
+	if (r == 0)
+		r = put(c, option, added, err);
+	if (r == 0)
+		r = put(c, old ? block + options : end, old + ends, err);
+	return r < 0 ? r : put(c, tail, sizeof tail, err);
+}
+
+/* -- a pcapng file, block by block -- */
+
+/* Reads the next block into c->block. *ret_length: 0 at the end, or where the file is damaged. */
+static int read_block(struct copy *c, struct ow_source *source, uint32_t *ret_length, struct ow_error *err)
+{
+	uint8_t head[HEAD_BYTES];
+	size_t got;
+	*ret_length = 0;
+	int r = ow_source_read(source, head, sizeof head, &got, err);
+	if (r < 0 || got < sizeof head)
+		return r;
+	if (ow_load_le32(head) == BLOCK_SECTION)
+		c->big_endian = ow_load_be32(head + 8) == ORDER_MAGIC;
+	uint32_t length = load32(c, head + 4);
+	if (length < HEAD_BYTES || length > BLOCK_MAX || length % 4)
+		return 0;
+	if (OW_GROW(c->block, c->room, length) < 0)
+		return ow_error_set(err, ENOMEM, "%s: not enough memory", c->to);
+	memcpy(c->block, head, sizeof head);
+	r = ow_source_read(source, c->block + sizeof head, length - sizeof head, &got, err);
+	if (r == 0 && got == length - sizeof head)
+		*ret_length = length;
+	return r;
+}
+
+/* Where the options of the packet block in c->block begin; 0 if it is damaged. */
+static uint32_t options_of(const struct copy *c, uint32_t length)
+{
+	uint32_t caplen = length < PACKET_BYTES + 4 ? UINT32_MAX : load32(c, c->block + 20);
+	return caplen > BLOCK_MAX || PACKET_BYTES + padded(caplen) > length - 4 ? 0 : PACKET_BYTES + padded(caplen);
+}
+
+/* Returns 1 if copying ends, because the block is damaged. */
+static int copy_block(struct copy *c, uint32_t length, struct ow_error *err)
+{
+	uint32_t type = load32(c, c->block), options = 0;
+	bool packet = type == BLOCK_PACKET || type == BLOCK_ENHANCED;
+	if (type == BLOCK_SECTION && length >= SECTION_BYTES)
+		memset(c->block + 16, 0xff, 8); /* its length: unknown, because it becomes longer */
+	if (packet && !(options = options_of(c, length)))
+		return 1;
+	c->number += packet || type == BLOCK_SIMPLE;
+	return packet ? put_packet(c, c->block, length, options, err) : put(c, c->block, length, err);
+}
+
+static int copy_blocks(struct copy *c, const char *from, struct ow_error *err)
+{
+	struct ow_source *source;
+	uint32_t length;
+	int r = ow_source_open(from, &source, err);
+	if (r < 0)
+		return r;
+	do {
+		r = read_block(c, source, &length, err);
+		if (r == 0 && length)
+			r = copy_block(c, length, err);
+	} while (r == 0 && length);
+	ow_source_close(source);
+	return r < 0 ? r : 0;
+}
+
+/* -- frames of any capture -- */
+
+static int put_section(struct copy *c, struct ow_error *err)
+{
+	uint8_t p[SECTION_BYTES] = {0};
+	store32(c, p, BLOCK_SECTION);
+	store32(c, p + 4, SECTION_BYTES);
+	store32(c, p + 8, ORDER_MAGIC);
+	store32(c, p + 12, 1); /* version 1.0 */
+	memset(p + 16, 0xff, 8);
+	store32(c, p + 24, SECTION_BYTES);
+	return put(c, p, sizeof p, err);
+}
+
+static int put_interface(struct copy *c, uint16_t linktype, uint32_t snaplen, struct ow_error *err)
+{
+	uint8_t p[INTERFACE_BYTES] = {0};
+	if (OW_GROW(c->linktype, c->linktype_room, c->interfaces + 1) < 0)
+		return ow_error_set(err, ENOMEM, "%s: not enough memory", c->to);
+	c->linktype[c->interfaces++] = linktype;
+	store32(c, p, BLOCK_INTERFACE);
+	store32(c, p + 4, sizeof p);
+	store32(c, p + 8, linktype);
+	store32(c, p + 12, snaplen);
+	store32(c, p + 16, 1U << 16 | OPTION_TSRESOL);
+	p[20] = 9; /* nanoseconds */
+	store32(c, p + 28, sizeof p);
+	return put(c, p, sizeof p, err);
+}
+
+/* The interface of a link type; a new one if there is none yet. */
+static int find_interface(struct copy *c, uint16_t linktype, uint32_t snaplen, uint32_t *ret_interface,
+                          struct ow_error *err)
+{
+	size_t i = 0;
+	while (i < c->interfaces && c->linktype[i] != linktype)
+		i++;
+	*ret_interface = (uint32_t)i;
+	return i < c->interfaces ? 0 : put_interface(c, linktype, snaplen, err);
+}
+
+static int copy_frame(struct copy *c, const struct ow_frame *frame, uint32_t snaplen, struct ow_error *err)
+{
+	uint32_t options = PACKET_BYTES + padded(frame->caplen), interface;
+	int r = find_interface(c, frame->linktype, snaplen, &interface, err);
+	if (r < 0)
+		return r;
+	if (frame->time_ns < 0)
+		return ow_error_set(err, ERANGE, "%s: record %llu: a time before 1970 cannot be stored", c->to,
+		                    (unsigned long long)frame->number);
+	if (OW_GROW(c->block, c->room, options + 4) < 0)
+		return ow_error_set(err, ENOMEM, "%s: not enough memory", c->to);
+	uint8_t *p = c->block;
+	memset(p, 0, options + 4);
+	store32(c, p, BLOCK_ENHANCED);
+	store32(c, p + 4, options + 4);
+	store32(c, p + 8, interface);
+	store32(c, p + 12, (uint32_t)((uint64_t)frame->time_ns >> 32));
+	store32(c, p + 16, (uint32_t)frame->time_ns);
+	store32(c, p + 20, frame->caplen);
+	store32(c, p + 24, frame->len);
+	if (frame->caplen)
+		memcpy(p + PACKET_BYTES, frame->data, frame->caplen);
+	store32(c, p + options, options + 4);
+	c->number = frame->number;
+	return put_packet(c, p, options + 4, options, err);
+}
+
+static int copy_frames(struct copy *c, struct ow_reader *reader, struct ow_error *err)
+{
+	const struct ow_reader_info *info = ow_reader_info(reader);
+	struct ow_frame frame[BATCH];
+	int n, r = put_section(c, err);
+	if (r == 0)
+		r = put_interface(c, info->linktype, info->snaplen, err);
+	while (r == 0 && (n = ow_reader_read(reader, frame, BATCH, err)) != 0) {
+		r = n < 0 ? n : 0;
+		for (int i = 0; i < n && r == 0; i++)
+			r = copy_frame(c, &frame[i], info->snaplen, err);
+	}
+	return r;
+}
+
+static int copy_capture(struct copy *c, const char *from, struct ow_error *err)
+{
+	struct ow_reader *reader;
+	uint64_t port;
+	int r = ow_reader_open(from, &reader, err);
+	if (r < 0)
+		return r;
+	const struct ow_reader_info *info = ow_reader_info(reader);
+	bool blocks = strcmp(info->format, "pcapng") == 0 && !info->files && !ow_reader_port_of_path(from, &port);
+	r = blocks ? copy_blocks(c, from, err) : copy_frames(c, reader, err);
+	ow_reader_close(reader);
+	return r;
+}
+
+int ow_comment_copy(const char *from, const char *to, uint64_t records, ow_comment_of *comment_of, void *arg,
+                    struct ow_error *err)
+{
+	struct copy c = {.to = to, .comment_of = comment_of, .arg = arg};
+	enum ow_file_format format;
+	bool gzip;
+	ow_writer_options_of_name(to, &format, &gzip);
+	int r = ow_sink_open(to, gzip, &c.sink, err);
+	if (r < 0)
+		return r;
+	r = copy_capture(&c, from, err);
+	if (r == 0 && c.number < records)
+		r = ow_error_set(err, EIO, "%s has changed since it was matched", from);
+	if (r < 0)
+		ow_sink_abort(c.sink);
+	else
+		r = ow_sink_close(c.sink, err);
+	free(c.block);
+	free(c.linktype);
+	return r;
+}
