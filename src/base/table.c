@@ -2,6 +2,7 @@
 #include "base/table.h"
 
 #include "base/format.h"
+#include <limits.h>
 
 unsigned ow_table_fit(struct ow_table *table, unsigned width)
 {
@@ -33,17 +34,17 @@ void ow_table_bold(const struct ow_table *table)
 	fputs(table->colour ? "\033[1m" : "", table->out);
 }
 
-static void put_cell(const struct ow_table *table, unsigned i, const char *text)
+static void put_cell(const struct ow_table *table, unsigned i, const char *text, bool last)
 {
 	int width = (int)table->column[i].width;
-	fprintf(table->out, " %*s", table->column[i].left ? -width : width, text);
+	fprintf(table->out, " %*s", !table->column[i].left ? width : last ? 0 : -width, text);
 }
 
 void ow_table_heading(const struct ow_table *table)
 {
 	for (unsigned i = 0; i < table->count; i++) {
 		if (table->shown >> i & 1)
-			put_cell(table, i, table->column[i].title);
+			put_cell(table, i, table->column[i].title, false);
 	}
 }
 
@@ -53,21 +54,29 @@ void ow_table_titles(const struct ow_table *table)
 	fprintf(table->out, "%s\n", table->colour ? "\033[0m" : "");
 }
 
-void ow_table_numbers(const struct ow_table *table, ow_table_cells cells, unsigned red)
+static void put_cells(const struct ow_table *table, ow_table_cells cells, unsigned red, unsigned end)
 {
-	for (unsigned i = 0; i < table->count; i++) {
+	for (unsigned i = 0; i < table->count && i < end; i++) {
 		bool is_red = table->colour && red >> i & 1;
 		if (!(table->shown >> i & 1))
 			continue;
 		fputs(is_red ? "\033[31m" : "", table->out);
-		put_cell(table, i, cells[i]);
+		put_cell(table, i, cells[i], i + 1 == end);
 		fputs(is_red ? "\033[0m" : "", table->out);
 	}
 }
 
+void ow_table_numbers(const struct ow_table *table, ow_table_cells cells, unsigned red)
+{
+	put_cells(table, cells, red, UINT_MAX);
+}
+
 void ow_table_row(const struct ow_table *table, ow_table_cells cells, unsigned red)
 {
-	ow_table_numbers(table, cells, red);
+	unsigned end = table->count;
+	while (end && (!(table->shown >> (end - 1) & 1) || !*cells[end - 1]))
+		end--;
+	put_cells(table, cells, red, end);
 	fputc('\n', table->out);
 }
 

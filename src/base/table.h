@@ -37,7 +37,7 @@ typedef char ow_table_cells[OW_TABLE_COLUMNS][OW_TABLE_CELL];
 /* Titles and cells of the columns that are shown. red: a bit for each column that is. */
 void ow_table_heading(const struct ow_table *table);
 void ow_table_numbers(const struct ow_table *table, ow_table_cells cells, unsigned red);
-/* The same, and the end of the line. A heading line is bold from ow_table_bold to there. */
+/* The same, and the end of the line, without spaces before it. A heading line is bold from ow_table_bold to there. */
 void ow_table_bold(const struct ow_table *table);
 void ow_table_titles(const struct ow_table *table);
 void ow_table_row(const struct ow_table *table, ow_table_cells cells, unsigned red);

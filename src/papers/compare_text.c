@@ -4,81 +4,84 @@
  * half of the 95 % interval relative to the estimate, so that one can see whether a method knows its error. The second
  * table shows the costs. A dash stands for a value that a method cannot give; the reason is below the table.
  */
-#include "base/word.h"
 #include "papers/compare_text.h"
 
-#include "base/time.h"
-#include "result/json.h"
 #include "base/format.h"
+#include "base/table.h"
+#include "base/time.h"
+#include "base/word.h"
+#include "result/json.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-/* Widths of the tables: of the first column, and of each value. Below this width the table of costs is a short one. */
-#define WIDTH_FIRST 19
-#define WIDTH_VALUE 15
-#define WIDTH_COSTS 80
-#define WIDTH_ALL   1000
-/* Bytes of the text of a cell, and of a reason. */
-#define CELL   24
+/* Columns of the name of a method. Its parameters are shown if there are so many columns for them. */
+#define NAME       9
+#define PARAMETERS 20
+/* Bytes of a reason. */
 #define REASON 200
 
 static const char *const direction_title[] = {"A to B", "B to A"};
 
 /* -- text --------------------------------------------------------------------------------------------------------- */
 
-/* The columns of a row: value, truth. */
-struct column {
-	const char *title;
-	const struct ow_value *value;
-	double truth;
+enum { SAMPLES, MEAN, STDDEV, LOSS, P50, P99, COLUMNS };
+
+static const struct ow_table_column error_column[COLUMNS] = {
+	[SAMPLES] = {"samples", 9, 0},   [MEAN] = {"mean +-95% ", 14, 1}, [STDDEV] = {"stddev +-95% ", 14, 2},
+	[LOSS] = {"loss +-95% ", 14, 3}, [P50] = {"p50 +-95% ", 14, 5},   [P99] = {"p99 +-95% ", 14, 4},
 };
 
-#define COLUMNS 5
+static const char *const value_name[COLUMNS] = {
+	[MEAN] = "mean", [STDDEV] = "stddev", [LOSS] = "loss", [P50] = "p50", [P99] = "p99"};
 
-/* As many columns as fit: the median is dropped last, before it the others from the right. */
-static int columns_of(const struct ow_method_comparison *c, const struct ow_compare_row *row, int width,
-                      struct column ret_column[COLUMNS])
+static const struct ow_value *value_of(const struct ow_compare_row *row, int column)
 {
-	int most = (width - WIDTH_FIRST) / WIDTH_VALUE;
-	const struct ow_result *exact = c->exact;
 	const struct ow_estimate *e = &row->estimate;
-	int n = 0;
-	ret_column[n++] = (struct column){"mean", &e->mean_ns, exact->delay.mean_ns};
-	ret_column[n++] = (struct column){"stddev", &e->stddev_ns, exact->delay.stddev_ns};
-	ret_column[n++] = (struct column){"loss", &e->loss_ratio, (double)exact->lost / (double)exact->sent};
-	if (most >= COLUMNS)
-		ret_column[n++] = (struct column){"p50", &e->quantile_ns[OW_Q50], exact->delay.quantile_ns[OW_Q50]};
-	ret_column[n++] = (struct column){"p99", &e->quantile_ns[OW_Q99], exact->delay.quantile_ns[OW_Q99]};
-	return most < 1 ? 1 : most < n ? most : n;
+	const struct ow_value *const value[COLUMNS] = {[MEAN] = &e->mean_ns,
+	                                               [STDDEV] = &e->stddev_ns,
+	                                               [LOSS] = &e->loss_ratio,
+	                                               [P50] = &e->quantile_ns[OW_Q50],
+	                                               [P99] = &e->quantile_ns[OW_Q99]};
+	return value[column];
+}
+
+static double truth_of(const struct ow_result *exact, int column)
+{
+	const double truth[COLUMNS] = {[MEAN] = exact->delay.mean_ns,
+	                               [STDDEV] = exact->delay.stddev_ns,
+	                               [LOSS] = (double)exact->lost / (double)exact->sent,
+	                               [P50] = exact->delay.quantile_ns[OW_Q50],
+	                               [P99] = exact->delay.quantile_ns[OW_Q99]};
+	return truth[column];
 }
 
 /* At least two significant digits, and no exponent below 10000 %. */
-static void percent_text(double ratio, bool sign, char text[CELL])
+static void percent_text(double ratio, bool sign, char text[OW_FORMAT])
 {
 	double percent = 100 * ratio, size = fabs(percent);
 	if (!isfinite(percent)) {
-		snprintf(text, CELL, "%s", isnan(percent) ? "-" : "inf");
+		snprintf(text, OW_FORMAT, "%s", isnan(percent) ? "-" : "inf");
 		return;
 	}
 	if (size >= 9999.5) {
-		snprintf(text, CELL, sign ? "%+.0e%%" : "%.0e%%", percent);
+		snprintf(text, OW_FORMAT, sign ? "%+.0e%%" : "%.0e%%", percent);
 		return;
 	}
 	int decimals = size >= 9.95 ? 0 : size >= 0.995 ? 1 : size >= 0.0995 ? 2 : 3;
 	if (size < 0.0005)
-		snprintf(text, CELL, "0%%");
+		snprintf(text, OW_FORMAT, "0%%");
 	else
-		snprintf(text, CELL, sign ? "%+.*f%%" : "%.*f%%", decimals, percent);
+		snprintf(text, OW_FORMAT, sign ? "%+.*f%%" : "%.*f%%", decimals, percent);
 }
 
-static void bytes_text(double bytes, char text[CELL])
+static void bytes_text(double bytes, char text[OW_FORMAT])
 {
 	static const char *const unit[] = {"B", "KiB", "MiB", "GiB"};
 	int i = 0;
 	for (; i < 3 && bytes >= 1023.5; i++)
 		bytes /= 1024;
-	snprintf(text, CELL, "%.*f %s",
+	snprintf(text, OW_FORMAT, "%.*f %s",
 	         bytes == floor(bytes) || bytes >= 100 ? 0
 	         : bytes >= 10                         ? 1
 	                                               : 2,
@@ -86,116 +89,112 @@ static void bytes_text(double bytes, char text[CELL])
 }
 
 /* Half of an interval, in five characters. */
-static void half_text(double ratio, char text[CELL])
+static void half_text(double ratio, char text[OW_FORMAT])
 {
 	if (ratio > 0 && ratio < 0.00005)
-		snprintf(text, CELL, "<.01%%");
+		snprintf(text, OW_FORMAT, "<.01%%");
 	else if (ratio < 0.000995)
-		snprintf(text, CELL, "%.2f%%", 100 * ratio);
+		snprintf(text, OW_FORMAT, "%.2f%%", 100 * ratio);
 	else
 		percent_text(ratio, false, text);
 }
 
-static void put_value(FILE *out, const struct column *column, bool colour)
+/* Returns whether the interval misses the truth. */
+static bool error_text(const struct ow_value *v, double truth, char cell[OW_TABLE_CELL])
 {
-	char error[CELL], half[CELL] = "", both[CELL + 2];
-	const struct ow_value *v = column->value;
-	bool misses = v->status != OW_VALUE_NONE && !ow_compare_covers(v, column->truth);
-	percent_text(ow_compare_error(v, column->truth), true, error);
+	char error[OW_FORMAT], half[OW_FORMAT] = "";
+	bool misses = v->status != OW_VALUE_NONE && !ow_compare_covers(v, truth);
+	percent_text(ow_compare_error(v, truth), true, error);
 	if (v->status == OW_VALUE_ESTIMATED) {
 		double width = fmax(v->high - v->value, v->value - v->low);
 		half_text(v->value != 0 ? width / fabs(v->value) : width > 0 ? INFINITY : 0, half);
 	} else if (v->status == OW_VALUE_EXACT) {
 		snprintf(half, sizeof half, "exact");
 	}
-	snprintf(both, sizeof both, "%s%s", half, misses ? "!" : " ");
-	fprintf(out, " %7s %s%6s%s", error, misses && colour ? "\033[31m" : "", both,
-	        misses && colour ? "\033[0m" : "");
+	snprintf(cell, OW_TABLE_CELL, "%7.15s %5.15s%s", error, half, misses ? "!" : " ");
+	return misses;
 }
 
 static void put_errors(FILE *out, const struct ow_method_comparison *c, int width, bool colour)
 {
-	struct column column[COLUMNS];
-	int columns = columns_of(c, &c->row[0], width, column);
+	struct ow_table table = {out, error_column, COLUMNS, .colour = colour};
+	ow_table_fit(&table, width > NAME ? (unsigned)width - NAME : 0);
 	fputs("Error against the exact value, half of the 95 % interval (! if that misses it)\n\n", out);
-	fprintf(out, "%-9s %9s", "", "samples");
-	for (int i = 0; i < columns; i++)
-		fprintf(out, " %7s %6s", column[i].title, "+-95% ");
-	fputc('\n', out);
+	ow_table_bold(&table);
+	ow_table_name(out, "", NAME);
+	ow_table_titles(&table);
 	for (size_t k = 0; k < c->rows; k++) {
 		const struct ow_compare_row *row = &c->row[k];
-		char samples[OW_FORMAT];
-		ow_format_count(row->estimate.useful, samples);
-		fprintf(out, "%-9s ", row->name);
-		if (*row->failure) {
-			fprintf(out, "%9s\n", "-");
-			continue;
-		}
-		fprintf(out, "%9s", samples);
-		columns_of(c, row, width, column);
-		for (int i = 0; i < columns; i++)
-			put_value(out, &column[i], colour);
-		fputc('\n', out);
+		ow_table_cells cell = {[SAMPLES] = "-"};
+		unsigned misses = 0;
+		if (!*row->failure)
+			ow_format_count(row->estimate.useful, cell[SAMPLES]);
+		for (int i = MEAN; i < COLUMNS && !*row->failure; i++)
+			misses |= (unsigned)error_text(value_of(row, i), truth_of(c->exact, i), cell[i]) << i;
+		ow_table_name(out, row->name, NAME);
+		ow_table_row(&table, cell, misses);
 	}
 }
 
+enum { MEMORY, CACHE, WIRE, INSERT, DECODE, COSTS };
+
+static const struct ow_table_column cost_column[COSTS] = {
+	[MEMORY] = {"memory", 9, 0}, [CACHE] = {"cache", 9, 2},   [WIRE] = {"on wire", 9, 1},
+	[INSERT] = {"insert", 8, 3}, [DECODE] = {"decode", 9, 4},
+};
+
 static void put_costs(FILE *out, const struct ow_method_comparison *c, int width)
 {
-	bool narrow = width < WIDTH_COSTS;
-	if (narrow)
-		fprintf(out, "\n%-9s %9s %9s\n", "", "memory", "on wire");
-	else
-		fprintf(out, "\n%-9s %9s %9s %9s %8s %9s  %s\n", "", "memory", "cache", "on wire", "insert", "decode",
-		        "parameters");
+	struct ow_table table = {out, cost_column, COSTS, .colour = false};
+	int used = (int)ow_table_fit(&table, width > NAME ? (unsigned)width - NAME : 0), left = width - NAME - used - 2;
+	bool parameters = left >= PARAMETERS;
+	fputc('\n', out);
+	ow_table_name(out, "", NAME);
+	ow_table_heading(&table);
+	fputs(parameters ? "  parameters\n" : "\n", out);
 	for (size_t k = 0; k < c->rows; k++) {
 		const struct ow_compare_row *row = &c->row[k];
+		ow_table_cells cell = {[MEMORY] = "-", [CACHE] = "-", [INSERT] = "-", [DECODE] = "-"};
 		if (*row->failure)
 			continue;
-		char memory[CELL] = "-", cache[CELL] = "-", wire[CELL], insert[OW_DURATION_TEXT] = "-",
-		     decode[OW_DURATION_TEXT] = "-";
 		if (row->memory_bytes)
-			bytes_text((double)row->memory_bytes, memory);
+			bytes_text((double)row->memory_bytes, cell[MEMORY]);
 		if (row->cache_bytes)
-			bytes_text((double)row->cache_bytes, cache);
-		bytes_text((double)row->wire_bytes, wire);
+			bytes_text((double)row->cache_bytes, cell[CACHE]);
+		bytes_text((double)row->wire_bytes, cell[WIRE]);
 		if (!isnan(row->insert_ns))
-			snprintf(insert, sizeof insert, "%.1f ns", row->insert_ns);
+			snprintf(cell[INSERT], OW_TABLE_CELL, "%.1f ns", row->insert_ns);
 		if (!isnan(row->decode_us))
-			ow_duration_text(row->decode_us * 1e3, decode);
-		if (narrow) {
-			fprintf(out, "%-9s %9s %9s\n", row->name, memory, wire);
-			continue;
-		}
-		fprintf(out, "%-9s %9s %9s %9s %8s %9s  %.*s\n", row->name, memory, cache, wire, insert, decode,
-		        width - 60, row->params);
+			ow_duration_text(row->decode_us * 1e3, cell[DECODE]);
+		ow_table_name(out, row->name, NAME);
+		ow_table_numbers(&table, cell, 0);
+		fprintf(out, parameters ? "  %.*s\n" : "\n", left, row->params);
 	}
 }
 
 /*
- * "no p50, p99: the reason": the values that the row lacks for the same reason as its column `first`. Empty if `first`
+ * "no p50, p99: the reason": the values that the row lacks for the same reason as the column `first`. Empty if `first`
  * is not the first column with this reason.
  */
-static void reason_text(const struct ow_method_comparison *c, const struct ow_compare_row *row, int first,
-                        char text[REASON])
+static void reason_text(const struct ow_compare_row *row, int first, char text[REASON])
 {
-	struct column column[COLUMNS];
-	int columns = columns_of(c, row, WIDTH_ALL, column), length = 0;
+	size_t length = 0;
 	text[0] = 0;
-	enum ow_reason reason = first < columns ? column[first].value->reason : OW_NO_REASON;
-	if (*row->failure || !reason || column[first].value->status != OW_VALUE_NONE)
+	enum ow_reason reason = value_of(row, first)->reason;
+	if (*row->failure || !reason || value_of(row, first)->status != OW_VALUE_NONE)
 		return;
-	for (int i = 0; i < columns; i++) {
-		const struct ow_value *value = column[i].value;
+	for (int i = MEAN; i < COLUMNS; i++) {
+		const struct ow_value *value = value_of(row, i);
 		if (value->status != OW_VALUE_NONE || value->reason != reason)
 			continue;
 		if (i < first) {
 			text[0] = 0;
 			return;
 		}
-		length += snprintf(text + length, REASON - (size_t)length, "%s%s", length ? ", " : "no ",
-		                   column[i].title);
+		length +=
+			(size_t)snprintf(text + length, REASON - length, "%s%s", length ? ", " : "no ", value_name[i]);
 	}
-	snprintf(text + length, REASON - (size_t)length, ": %s", ow_reason_text(reason));
+	snprintf(text + length, REASON - length, ": %s", ow_reason_text(reason));
 }
 
 /* Whether an earlier row, or an earlier column of this row, has printed the same. */
@@ -203,8 +202,8 @@ static bool is_said(const struct ow_method_comparison *c, size_t row, const char
 {
 	char other[REASON];
 	for (size_t k = 0; k < row; k++) {
-		for (int i = 0; i < COLUMNS; i++) {
-			reason_text(c, &c->row[k], i, other);
+		for (int i = MEAN; i < COLUMNS; i++) {
+			reason_text(&c->row[k], i, other);
 			if (strcmp(text, other) == 0)
 				return true;
 		}
@@ -217,8 +216,8 @@ static void put_reason(FILE *out, const struct ow_method_comparison *c, size_t r
 	char other[REASON], line[4 * REASON];
 	size_t used = (size_t)snprintf(line, sizeof line, "%s", c->row[row].name);
 	for (size_t k = row + 1; k < c->rows; k++) {
-		for (int i = 0; i < COLUMNS; i++) {
-			reason_text(c, &c->row[k], i, other);
+		for (int i = MEAN; i < COLUMNS; i++) {
+			reason_text(&c->row[k], i, other);
 			if (strcmp(text, other) == 0 && used < sizeof line)
 				used += (size_t)snprintf(line + used, sizeof line - used, ", %s", c->row[k].name);
 		}
@@ -235,8 +234,8 @@ static void put_reasons(FILE *out, const struct ow_method_comparison *c, int wid
 	for (size_t k = 0; k < c->rows; k++) {
 		if (*c->row[k].failure)
 			fprintf(out, "%s: not tried: %s\n", c->row[k].name, c->row[k].failure);
-		for (int i = 0; i < COLUMNS; i++) {
-			reason_text(c, &c->row[k], i, text);
+		for (int i = MEAN; i < COLUMNS; i++) {
+			reason_text(&c->row[k], i, text);
 			if (*text && !is_said(c, k, text))
 				put_reason(out, c, k, text, width);
 		}
@@ -247,8 +246,8 @@ static void put_exact(FILE *out, const struct ow_method_comparison *c, int width
 {
 	char line[300];
 	const struct ow_result *x = c->exact;
-	char sent[OW_FORMAT], matched[OW_FORMAT], lost[OW_FORMAT], extra[OW_FORMAT], samples[OW_FORMAT], memory[CELL],
-		ratio[CELL];
+	char sent[OW_FORMAT], matched[OW_FORMAT], lost[OW_FORMAT], extra[OW_FORMAT], samples[OW_FORMAT],
+		memory[OW_FORMAT], ratio[OW_FORMAT];
 	char text[4][OW_DURATION_TEXT];
 	ow_format_count(x->sent, sent);
 	ow_format_count(x->matched, matched);

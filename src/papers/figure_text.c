@@ -3,7 +3,6 @@
 #include "papers/figure_text.h"
 
 #include "base/format.h"
-#include <string.h>
 
 static void begin_document(FILE *out, struct ow_json *json)
 {
@@ -48,39 +47,18 @@ void ow_report_figures_text(FILE *out)
 	fputs("\noneway reproduce NAME... computes them; see 'oneway reproduce --help'\n", out);
 }
 
-/*
- * Breaks a text into lines of at most `width` columns that begin at `column`. The cursor is already there for the first
- * one.
- */
-static void put_wrapped(FILE *out, const char *text, int column, int width)
-{
-	size_t room = (size_t)(width - column);
-	while (*text) {
-		size_t length = strlen(text);
-		if (length > room) {
-			for (length = room; length > 1 && text[length] != ' '; length--)
-				;
-			length = length > 1 ? length : room;
-		}
-		fprintf(out, "%.*s\n", (int)length, text);
-		text += length;
-		text += strspn(text, " ");
-		if (*text)
-			fprintf(out, "%*s", column, "");
-	}
-}
-
 void ow_report_figure_text(FILE *out, const struct ow_figure_outcome *o, int width)
 {
 	size_t claims;
 	const struct ow_figure_claim *claim = ow_figure_claims(o->run, &claims);
-	fprintf(out, "%s: ", o->figure->name);
-	put_wrapped(out, o->figure->title, 2, width - (int)strlen(o->figure->name));
+	char title[256];
+	snprintf(title, sizeof title, "%s: %s", o->figure->name, o->figure->title);
+	ow_format_wrap(out, title, 2, width);
 	for (size_t i = 0; i < claims; i++) {
 		fputs("  paper  ", out);
-		put_wrapped(out, claim[i].paper, 9, width);
+		ow_format_wrap(out, claim[i].paper, 9, width);
 		fprintf(out, "  %s ", claim[i].agrees ? "ours  " : "ours !");
-		put_wrapped(out, claim[i].ours, 9, width);
+		ow_format_wrap(out, claim[i].ours, 9, width);
 	}
 	fprintf(out, "  %zu points in %.1f s: %s%s%s\n\n", ow_figure_points(o->run), o->seconds, o->csv,
 	        o->plot ? ", " : "", o->plot ? o->plot : "");

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/json_writer.h"
+#include "base/table.h"
 
 #include <oneway/oneway.h>
 #include <string.h>
@@ -21,91 +22,54 @@ static const char *const verdict_name[OW_VERDICTS] = {"ok", "note", "warning", "
 static const char *const verdict_text[OW_VERDICTS] = {"OK", "note", "warning", "problem"};
 static const char *const verdict_colour[OW_VERDICTS] = {"\033[32m", "\033[36m", "\033[33m", "\033[1;31m"};
 
-struct writer {
-	FILE *out;
-	int width, indent, column;
-	const struct ow_style *style;
-};
-
-/* Breaks the text at spaces into lines that begin at the indent. */
-static void put_words(struct writer *w, const char *text)
+/* Wrapped below the indent; the cursor is there already. */
+static void put_text(FILE *out, const char *text, int indent, int width)
 {
 	char clean[1024];
 	ow_format_clean(text, false, clean, sizeof clean);
-	for (const char *p = clean; *p;) {
-		char word[sizeof clean];
-		size_t length = strcspn(p, " ");
-		snprintf(word, sizeof word, "%.*s", (int)length, p);
-		int columns = (int)ow_format_columns(word);
-		if (w->column > w->indent && w->column + 1 + columns > w->width) {
-			fputc('\n', w->out);
-			w->column = 0;
-		}
-		if (w->column < w->indent)
-			w->column += fprintf(w->out, "%*s", w->indent - w->column, "");
-		else if (w->column > w->indent)
-			w->column += fprintf(w->out, " ");
-		fputs(word, w->out);
-		w->column += columns;
-		p += length + strspn(p + length, " ");
-	}
-}
-
-static void end_line(struct writer *w)
-{
-	if (w->column)
-		fputc('\n', w->out);
-	w->column = 0;
+	ow_format_wrap(out, clean, indent, width);
 }
 
 /* A command is printed in one line, however long, so that it can be copied. Advice is wrapped. */
-static void put_fix(struct writer *w, const char *fix)
+static void put_fix(FILE *out, const char *fix, int indent, int width)
 {
 	char clean[OW_DIAGNOSIS_FIX + 1];
-	bool advice = strncmp(fix, "# ", 2) == 0;
-	if (fix[0] == '\0')
-		return;
-	if (advice) {
-		put_words(w, "fix:");
-		put_words(w, fix + 2);
-		end_line(w);
+	fprintf(out, "%*sfix: ", indent, "");
+	if (strncmp(fix, "# ", 2) == 0) {
+		put_text(out, fix + 2, indent, width - (int)strlen("fix: "));
 		return;
 	}
 	ow_format_clean(fix, false, clean, sizeof clean);
-	fprintf(w->out, "%*sfix: %s\n", w->indent, "", clean);
+	fprintf(out, "%s\n", clean);
 }
 
-static void put_head(struct writer *w, const struct ow_diagnosis *f, bool narrow)
+static void put_head(FILE *out, const struct ow_diagnosis *f, const struct ow_style *style, bool narrow)
 {
 	const char *verdict = verdict_text[f->verdict];
 	char name[32];
 	snprintf(name, sizeof name, "%s", f->name);
 	for (char *p = name; *p; p++)
 		*p = *p == '_' ? ' ' : *p;
-	fprintf(w->out, "  %s%s%s", w->style->colour ? verdict_colour[f->verdict] : "", verdict,
-	        w->style->colour ? "\033[0m" : "");
-	w->column = 2 + (int)strlen(verdict);
+	fprintf(out, "  %s%s%s", style->colour ? verdict_colour[f->verdict] : "", verdict,
+	        style->colour ? "\033[0m" : "");
 	if (narrow)
-		w->column += fprintf(w->out, " %s:", name);
+		fprintf(out, " %s:\n%*s", name, NARROW_INDENT, "");
 	else
-		w->column += fprintf(w->out, "%*s%-*s ", VERDICT_WIDTH - (int)strlen(verdict), "", NAME_WIDTH, name);
+		fprintf(out, "%*s%-*s ", VERDICT_WIDTH - (int)strlen(verdict), "", NAME_WIDTH, name);
 }
 
 static void put_finding(FILE *out, const struct ow_diagnosis *f, const struct ow_style *style)
 {
 	bool narrow = style->width < TEXT_COLUMN + TEXT_WIDTH;
-	struct writer w = {
-		.out = out,
-		.width = style->width > WIDTH_MIN ? style->width : WIDTH_MIN,
-		.indent = narrow ? NARROW_INDENT : TEXT_COLUMN,
-		.style = style,
-	};
-	put_head(&w, f, narrow);
-	put_words(&w, f->found);
-	end_line(&w);
-	put_words(&w, f->means);
-	end_line(&w);
-	put_fix(&w, f->fix);
+	int width = style->width > WIDTH_MIN ? style->width : WIDTH_MIN, indent = narrow ? NARROW_INDENT : TEXT_COLUMN;
+	put_head(out, f, style, narrow);
+	put_text(out, f->found, indent, width);
+	if (*f->means) {
+		fprintf(out, "%*s", indent, "");
+		put_text(out, f->means, indent, width);
+	}
+	if (*f->fix)
+		put_fix(out, f->fix, indent, width);
 }
 
 static const char *kind_of(const struct ow_link_facts *l)
@@ -118,17 +82,30 @@ static const char *state_of(const struct ow_link_facts *l)
 	return !l->up ? "down" : l->carrier ? "up" : "no carrier";
 }
 
-static void put_links(FILE *out, const struct ow_doctor_report *report)
+enum { STATE, KIND, SPEED, COLUMNS };
+
+static const struct ow_table_column columns[COLUMNS] = {
+	[STATE] = {"", 10, 0, .left = true}, [KIND] = {"", 12, 1, .left = true}, [SPEED] = {"", 10, 2}};
+#define LINK_FRONT 2
+#define LINK_NAME  15
+
+static void put_links(FILE *out, const struct ow_doctor_report *report, int width)
 {
+	struct ow_table table = {out, columns, COLUMNS, .colour = false};
+	ow_table_fit_name(&table, (unsigned)width, LINK_FRONT, LINK_NAME, LINK_NAME);
 	fputs("\nInterfaces ('oneway doctor NAME' checks one)\n", out);
 	for (size_t i = 0; i < report->link_count && i < OW_DOCTOR_LINKS; i++) {
 		const struct ow_link_facts *l = &report->links[i];
-		char name[IF_NAMESIZE * 4], speed[OW_FORMAT] = "";
+		char name[IF_NAMESIZE * 4];
+		ow_table_cells cell = {0};
 		ow_format_clean(l->name, true, name, sizeof name);
+		snprintf(cell[STATE], OW_TABLE_CELL, "%s", state_of(l));
+		snprintf(cell[KIND], OW_TABLE_CELL, "%s", kind_of(l));
 		if (l->speed_mbps > 0)
-			ow_format_rate((double)l->speed_mbps * 1e6, "b/s", speed);
-		fprintf(out, "  %-15s %-10s %-*s%s%s\n", name, state_of(l), *speed ? 12 : 0, kind_of(l),
-		        *speed ? " " : "", speed);
+			ow_format_rate((double)l->speed_mbps * 1e6, "b/s", cell[SPEED]);
+		fprintf(out, "%*s", LINK_FRONT, "");
+		ow_table_name(out, name, LINK_NAME);
+		ow_table_row(&table, cell, 0);
 	}
 	if (report->link_count > OW_DOCTOR_LINKS)
 		fprintf(out, "  and %zu more\n", report->link_count - OW_DOCTOR_LINKS);
@@ -173,7 +150,7 @@ void ow_report_doctor_text(FILE *out, const struct ow_doctor_report *report, con
 		put_finding(out, f, style);
 	}
 	if (report->list && !quiet)
-		put_links(out, report);
+		put_links(out, report, style->width);
 	put_summary(out, report->findings);
 }
 

@@ -90,7 +90,7 @@ void ow_json_percentiles(struct ow_json *json, const struct ow_percentile *perce
 	ow_json_object(json, "percentile_bounds_ns");
 	for (unsigned i = 0; i < count; i++)
 		put_range(json, ow_format_number(percentile[i].percent, name), percentile[i].low_ns,
-		              percentile[i].high_ns);
+		          percentile[i].high_ns);
 	ow_json_end(json);
 }
 

@@ -59,12 +59,32 @@ static void lines(void **state)
 	free(text);
 }
 
+/* No spaces at the end of a line, whatever its last cells are. */
+static void ends(void **state)
+{
+	(void)state;
+	char *text;
+	size_t size;
+	ow_table_cells one = {"12", "ok", ""}, none = {""};
+	struct ow_table table = {.out = open_memstream(&text, &size), .column = columns, .count = 3};
+	ow_table_fit(&table, 80);
+	ow_table_row(&table, one, 0);
+	ow_table_row(&table, none, 0);
+	ow_table_fit(&table, 14); /* without c */
+	ow_table_row(&table, one, 0);
+	ow_table_numbers(&table, one, 0);
+	fclose(table.out);
+	assert_string_equal(text, "   12 ok\n\n   12 ok\n   12 ok    ");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fit),
 		cmocka_unit_test(names),
 		cmocka_unit_test(lines),
+		cmocka_unit_test(ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
