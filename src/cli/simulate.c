@@ -349,7 +349,7 @@ static void help(void)
 	fputs("oneway simulate: writes captures of two or more points, and the truth about them\n"
 	      "\n"
 	      "usage: oneway simulate [OPTION]... -a A.pcap -b B.pcap --truth T.json\n"
-	      "       oneway simulate [OPTION]... --point NAME=FILE --hop HOP --point NAME=FILE ...\n",
+	      "       oneway simulate [OPTION]... --point A=FILE --hop HOP --point B=FILE ...\n",
 	      stdout);
 	ow_options_help(stdout, table);
 	fputs("\n"

@@ -14,14 +14,16 @@
 #define WORD_MAX  1200
 
 const char ow_simulate_points_help[] =
-	"A path of several points is --point, --hop, --point, ... in the order of the path;\n"
-	"points without a --hop between them are on links in parallel.\n"
-	"  --point 'NAME=FILE [share=S] [offset=D] [drift=RATE] [drop=S] [skip=D] [early=D]\n"
-	"      [snaplen=N]': share of the flows that take its link (without one: an equal\n"
-	"      part), clock, share of packets that its capture misses, start and end.\n"
+	"A path of several points is --point, --hop, --point, ... in the order of the\n"
+	"path; points without a --hop between them are on links in parallel.\n"
+	"  --point 'NAME=FILE [share=S] [offset=D] [drift=RATE] [drop=S] [skip=D]\n"
+	"      [early=D] [snaplen=N]': share of the flows that take its link (without\n"
+	"      one: an equal part), clock, share of packets that its capture misses,\n"
+	"      start and end.\n"
 	"  --hop '[delay=MODEL] [base-delay=D] [loss=LOSS] [in-order] [routers=N] [nat]\n"
-	"      [spray]': as the options of the same names, which are the defaults. Routers\n"
-	"      decrement the TTL; with spray, packets (not flows) choose a link behind it.\n";
+	"      [spray]': as the options of the same names, which are the defaults.\n"
+	"      Routers decrement the TTL; with spray, packets (not flows) choose a link\n"
+	"      behind it.\n";
 
 int ow_option_drift(void *field, const char *value, struct ow_error *err)
 {
