@@ -90,7 +90,7 @@ struct ow_message_open {
 	bool inner;
 	bool any_ip_id;   /* ids do not contain the IPv4 identification */
 	bool tcp_headers; /* ids contain no payload of TCP */
-	bool pieces;      /* an IPv4 packet and its first fragment have the same id */
+	bool pieces;      /* a packet and its first fragment have the same id */
 	bool shared;      /* only packets of flows that pass both points can be lost */
 	bool exact;       /* the times of all common packets are exchanged */
 	uint32_t hash_limit;

@@ -78,7 +78,7 @@ enum ow_layer ow_decode_cursor_ppp(struct ow_decode_cursor *w);
 enum ow_layer ow_decode_cursor_mpls(struct ow_decode_cursor *w);
 enum ow_layer ow_decode_cursor_nsh(struct ow_decode_cursor *w);
 /*
- * tunnel.c: the cursor is at the transport header of a packet of walk.packet->proto that is not a fragment. Returns the
+ * tunnel.c: the cursor is at the transport header of a packet of walk.packet->proto, or of its first fragment. Returns the
  * inner layer with the cursor at it, NONE if this is not a tunnel, SHORT if too little is captured to decide.
  */
 enum ow_layer ow_decode_cursor_tunnel(struct ow_decode_cursor *w);

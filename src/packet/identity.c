@@ -168,11 +168,11 @@ static inline void leave_payload_out(const struct ow_identity *identity, const s
 	e->limit = min_u32(e->limit, e->l4 + tcp_header_of(packet->l4, (size_t)(packet->end - packet->l4)));
 }
 
-/* Ends the hashed part where a router may cut the packet. */
+/* Ends the hashed part where a router may cut the packet, or a tunnel around it. IPv6 fragments are never cut. */
 static inline void leave_rest_out(const struct ow_identity *identity, const struct ow_packet *packet, struct extent *e)
 {
-	uint32_t data = packet->version == 4 ? (packet->ip[0] & 15u) * 4 : 0;
-	if (!identity->pieces || !data || packet->ip_len < data + OW_IDENTITY_PIECE)
+	uint32_t data = packet->version == 4 ? (packet->ip[0] & 15u) * 4 : e->l4;
+	if (!identity->pieces || e->fragment_at || packet->ip_len < data + OW_IDENTITY_PIECE)
 		return;
 	e->piece = true;
 	e->limit = min_u32(e->limit, data + OW_IDENTITY_PIECE);

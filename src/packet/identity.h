@@ -25,7 +25,7 @@ struct ow_identity {
 	bool any_ip_id;      /* omit the IPv4 identification, because a device on the path rewrites it */
 	enum ow_tcp_rule tcp;
 	bool tcp_headers;    /* no payload of TCP, see ow_identity_needs_payload */
-	bool pieces;         /* an IPv4 packet and its first fragment have the same id, see OW_IDENTITY_PIECE */
+	bool pieces;         /* a packet and its first fragment have the same id, see OW_IDENTITY_PIECE */
 	const uint64_t *cut; /* Bloom filter of the datagrams that a point saw in fragments; NULL = none (see below) */
 	bool cut_df;         /* these may include packets with DF, which some routers ignore */
 	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
@@ -47,6 +47,7 @@ static inline bool ow_identity_needs_payload(const struct ow_identity *identity)
  * With `pieces`, of an IPv4 packet or fragment with at least this many bytes behind its header, these bytes and their
  * offset in the datagram enter the id, and neither its length nor whether more fragments follow. So it has the same id
  * as the first of the fragments that a router makes of it, if these have so many bytes: on links with an MTU of at least 576.
+ * The same holds for a whole IPv6 packet, of which the first fragment of a tunnel packet may have no more.
  */
 #define OW_IDENTITY_PIECE 512u
 

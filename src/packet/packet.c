@@ -9,8 +9,9 @@
 #include "packet/packet.h"
 #include "packet/decode_cursor.h"
 
-#define IPV4_MIN    20u
-#define IPV6_HEADER 40u
+#define IPV4_MIN     20u
+#define DATAGRAM_MAX 65535u
+#define IPV6_HEADER  40u
 
 /* The length in a jumbogram's hop-by-hop option, or 0. */
 static __attribute__((noinline)) uint32_t jumbo_length(const uint8_t *ip, const uint8_t *end)
@@ -118,11 +119,11 @@ static inline bool parse_ip(const uint8_t *ip, const uint8_t *end, uint32_t wire
 	return version == 4 ? parse_ipv4(ip, end, wire, packet) : version == 6 && parse_ipv6(ip, end, wire, packet);
 }
 
-/* After parse_ip: whether this is certainly not a tunnel. A fragment of a tunnel packet counts as a packet, because its
- * content is incomplete. */
+/* After parse_ip: whether this is certainly not a tunnel. Of a tunnel packet that is fragmented, the first fragment has
+ * the headers of the packet inside. The others count as packets. */
 static inline bool ends_here(const struct ow_packet *packet)
 {
-	if (packet->proto == 6 || packet->fragment)
+	if (packet->proto == 6 || (packet->fragment && !packet->l4))
 		return true;
 	if (packet->proto != 17 || !packet->l4 || packet->end - packet->l4 < 4)
 		return false;
@@ -136,6 +137,9 @@ static enum ow_layer find_tunnel(struct ow_decode_cursor *w)
 	w->p = packet->l4 ? packet->l4 : packet->end;
 	w->end = packet->end;
 	w->wire = packet->l4_len;
+	/* What a fragment does not have is in others. */
+	if (packet->fragment && w->wire < DATAGRAM_MAX)
+		w->wire = DATAGRAM_MAX;
 	enum ow_layer next = ow_decode_cursor_tunnel(w);
 	if (next == OW_LAYER_NONE)
 		return OW_LAYER_FOUND;

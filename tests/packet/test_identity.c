@@ -447,6 +447,39 @@ static void pieces_begin_alike(void **state)
 	}
 }
 
+/* A long packet, and the first fragment of a tunnel packet around it, have the same id, though the fragment has a part
+ * of the packet only. Short packets must be in it as a whole. */
+static void pieces_inside_a_tunnel(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2 * 2 * 2 * 3; i++) {
+		struct ow_identity identity = identity_at(i & 1 ? OW_LEVEL_NAT : OW_LEVEL_IP, false, UINT32_MAX);
+		uint32_t mtu = i >= 16 ? 640 : i >= 8 ? 1000 : 1480;
+		uint8_t proto = i & 2 ? 6 : 17;
+		bool v4 = i & 4;
+		struct build bare = {0}, tunnel = {0};
+		identity.pieces = identity.inner = true;
+		ethernet(&bare, v4 ? 0x0800 : 0x86dd);
+		v4 ? ipv4(&bare, proto) : ipv6(&bare, proto);
+		proto == 6 ? tcp(&bare, 0x10, 7) : udp(&bare, 1, 2);
+		payload(&bare, 1450);
+		finish_ip(&bare, IP);
+		ethernet(&tunnel, 0x0800);
+		ipv4(&tunnel, 47);
+		PUT(&tunnel, 0, 0, v4 ? 0x08 : 0x86, v4 ? 0 : 0xdd);
+		put(&tunnel, bare.data + IP, bare.len - IP);
+		finish_ip(&tunnel, IP);
+		struct build first = fragment_of(&tunnel, 0, mtu);
+		uint64_t id = piece_id(&identity, &bare);
+		assert_true(id == piece_id(&identity, &tunnel) && id == piece_id(&identity, &first));
+		bare.data[IP + (v4 ? 20 : 40) + OW_IDENTITY_PIECE - 1] ^= 1;
+		assert_true(id != piece_id(&identity, &bare));
+		struct ow_packet_id none;
+		first = fragment_of(&tunnel, 0, 500);
+		assert_int_equal(id_of(&identity, &first, 1, first.len, &none), -ENODATA);
+	}
+}
+
 /* Packets that are too short to be cut have all their bytes and their length in the id. */
 static void short_pieces_are_whole(void **state)
 {
@@ -1071,6 +1104,7 @@ int main(void)
 		cmocka_unit_test(pieces_of_a_datagram),
 		cmocka_unit_test(pieces_of_a_datagram_v6),
 		cmocka_unit_test(pieces_begin_alike),
+		cmocka_unit_test(pieces_inside_a_tunnel),
 		cmocka_unit_test(short_pieces_are_whole),
 		cmocka_unit_test(padding_and_link_do_not_matter),
 		cmocka_unit_test(offload_length_does_not_matter),

@@ -622,16 +622,28 @@ static void fragments(void **state)
 	assert_true(p.fragment && !p.l4 && p.proto == 17 && p.l4_len == 24);
 }
 
-/* A fragmented tunnel packet is identified by its outer header. */
-static void fragmented_tunnels_are_not_entered(void **state)
+/* The first fragment of a tunnel packet has the headers of the packet inside, the rest of which is in others. These are
+ * packets of their own. */
+static void first_fragments_of_tunnels_are_entered(void **state)
 {
 	(void)state;
-	struct build b = {0};
-	struct ow_packet p;
-	build_tunnel(&b, &tunnels[0], 4);
-	ow_store_be16(b.data + 20, 0x2000);
-	assert_int_equal(decode(&b, 1, b.len, true, &p), OW_DECODE_IP);
-	assert_true(p.ip == b.data + 14 && !p.has_tunnel);
+	for (size_t i = 0; i < sizeof tunnels / sizeof *tunnels; i++) {
+		struct build b = {0}, first = {0};
+		struct ow_packet p;
+		uint32_t inside = build_tunnel(&b, &tunnels[i], 4);
+		uint32_t header = tunnels[i].version == 4 ? 20 : 40;
+		put(&first, b.data, inside + header + 16);
+		finish_ip(&first, 14);
+		ow_store_be16(first.data + 20, 0x2000);
+		assert_int_equal(decode(&first, 1, first.len, false, &p), OW_DECODE_IP);
+		assert_true(p.ip == first.data + 14 && p.has_tunnel && p.fragment && !p.truncated);
+		assert_int_equal(decode(&first, 1, first.len, true, &p), OW_DECODE_IP);
+		assert_true(p.ip == first.data + inside && p.tunnels == 1 && !p.fragment);
+		assert_true(p.truncated && !p.overlong && p.ip_len == header + 28 && p.l4_len == 28);
+		ow_store_be16(first.data + 20, 0x2001);
+		assert_int_equal(decode(&first, 1, first.len, true, &p), OW_DECODE_IP);
+		assert_true(p.ip == first.data + 14 && !p.has_tunnel && p.fragment && !p.l4);
+	}
 }
 
 static void extension_headers(void **state)
@@ -709,7 +721,7 @@ int main(void)
 		cmocka_unit_test(jumbograms),
 		cmocka_unit_test(bad_ip_headers),
 		cmocka_unit_test(fragments),
-		cmocka_unit_test(fragmented_tunnels_are_not_entered),
+		cmocka_unit_test(first_fragments_of_tunnels_are_entered),
 		cmocka_unit_test(extension_headers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -320,6 +320,19 @@ table netdev loss {
         for r in lane:
             self.assertLessEqual(abs(r["lost"] - r["sent"] / 50), 2, brief(lane))
 
+    def test_tunnel(self):
+        """m puts the packets into a VXLAN, and has to fragment the long ones of it: the first fragment has what is inside."""
+        n = self.network()
+        n.ip("m", "link add vx0 mtu 1500 type vxlan id 5 dstport 4789 remote 10.0.5.2 local 10.0.3.1", "link set vx0 up", "addr add 192.168.9.1/24 dev vx0",
+             "neigh add 192.168.9.2 lladdr 02:00:00:00:00:02 dev vx0", "route replace 10.2.0.0/16 via 192.168.9.2 dev vx0")
+        self.lose(n)
+        pair = self.run_pair(n, {"s": [stream("10.2", sizes=[100, 1480], rate=500, count=5000, flows=20)]})
+        lane = [r for r in pair.lane("london") if r["status"] == "measured" and r["sent"] > 100]
+        self.assertGreaterEqual(len(lane), 3, brief(pair.lane("london")))
+        for r in lane:
+            self.assertLessEqual(abs(r["lost"] - r["sent"] / 50), 2, brief(lane))
+        self.assertIn("inside tunnels", pair.log["london"])
+
     def test_joined(self):
         """m reassembles what the source has cut, as stateful firewalls do, and cuts it otherwise: later fragments of a are not at b."""
         n = self.network(mtu=1000)
