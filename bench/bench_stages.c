@@ -26,7 +26,7 @@ static const char *const stage_name[STAGES] = {
 
 struct bench {
 	const char *path;
-	struct ow_record_reader tap;
+	struct ow_record_reader input;
 	struct ow_delays *delays;
 	struct ow_identity identity;
 	uint64_t packets, sum; /* of the last round; the sum keeps the work from being optimised away */
@@ -59,7 +59,7 @@ static int walk_libpcap(struct bench *bench)
 /* Reads frames, and computes the ids of plain packets, as a record reader does. */
 static int walk_frames(struct bench *bench, enum stage stage, struct ow_error *err)
 {
-	struct ow_reader *reader = bench->tap.reader;
+	struct ow_reader *reader = bench->input.reader;
 	struct ow_frame frame[OW_RECORD_READER_FRAMES];
 	struct ow_plain plain[OW_RECORD_READER_FRAMES];
 	int n = ow_reader_rewind(reader, err);
@@ -82,15 +82,15 @@ static int walk_frames(struct bench *bench, enum stage stage, struct ow_error *e
 static int walk_records(struct bench *bench, enum stage stage, struct ow_error *err)
 {
 	static struct ow_record record[OW_RECORD_READER_BATCH];
-	int n = ow_record_reader_start(&bench->tap, &bench->identity, err);
-	while (n >= 0 && (n = ow_record_reader_read(&bench->tap, record, err)) > 0) {
+	int n = ow_record_reader_start(&bench->input, &bench->identity, err);
+	while (n >= 0 && (n = ow_record_reader_read(&bench->input, record, err)) > 0) {
 		for (int i = 0; i < n; i++) {
 			bench->sum += record[i].id;
 			if (stage == STAGE_DELAY)
 				ow_delays_add(bench->delays, (int64_t)(record[i].id & 0xfffff), 1);
 		}
 	}
-	bench->packets = bench->tap.facts.packets;
+	bench->packets = bench->input.facts.packets;
 	return n;
 }
 
@@ -112,7 +112,7 @@ static int limit_identity(struct bench *bench, struct ow_error *err)
 	struct ow_frame frames[OW_RECORD_READER_FRAMES];
 	struct ow_packet packet;
 	int n;
-	while ((n = ow_reader_read(bench->tap.reader, frames, OW_RECORD_READER_FRAMES, err)) > 0) {
+	while ((n = ow_reader_read(bench->input.reader, frames, OW_RECORD_READER_FRAMES, err)) > 0) {
 		for (int i = 0; i < n; i++) {
 			if (ow_packet_decode(&frames[i], false, &packet) != OW_DECODE_IP)
 				continue;
@@ -172,12 +172,12 @@ int main(int argc, char **argv)
 	ow_identity_seed(&bench.identity, 1);
 	ow_mapping_allow();
 	const struct ow_frame_choice every_frame = {.since_ns = INT64_MIN, .until_ns = INT64_MAX};
-	if (ow_record_reader_open(&bench.tap, bench.path, &every_frame, 0, 1, &err) < 0 ||
+	if (ow_record_reader_open(&bench.input, bench.path, &every_frame, 0, 1, &err) < 0 ||
 	    limit_identity(&bench, &err) < 0)
 		fprintf(stderr, "bench_stages: %s\n", err.text);
 	else if (ow_delays_create(&bench.delays) == 0)
 		r = run(&bench, (unsigned)rounds);
 	ow_delays_free(bench.delays);
-	ow_record_reader_close(&bench.tap);
+	ow_record_reader_close(&bench.input);
 	return r < 0;
 }

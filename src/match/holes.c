@@ -8,7 +8,7 @@
 /* A silence of a side in the common time base. */
 static struct ow_silence common_silence(const struct ow_match_pass *p, enum ow_side side, unsigned i)
 {
-	const struct ow_silence *s = &p->tap[side].facts.silences.silence[i];
+	const struct ow_silence *s = &p->input[side].facts.silences.silence[i];
 	struct ow_time_base base = ow_match_pass_time_base(p, side);
 	return (struct ow_silence){ow_time_base_common(&base, s->from_ns), ow_time_base_common(&base, s->to_ns),
 	                           s->between_files};
@@ -33,7 +33,7 @@ static int64_t longest_apart(const struct ow_match_pass *p)
 static bool both_silent(const struct ow_match_pass *p, enum ow_side side, const struct ow_silence *silence,
                         int64_t apart_ns, unsigned *next)
 {
-	unsigned count = p->tap[!side].facts.silences.count;
+	unsigned count = p->input[!side].facts.silences.count;
 	int64_t length_ns = silence->to_ns - silence->from_ns;
 	apart_ns = apart_ns < length_ns / 2 ? apart_ns : length_ns / 2;
 	while (*next < count && common_silence(p, !side, *next).to_ns <= silence->from_ns)
@@ -56,7 +56,7 @@ static unsigned suspect_gaps(struct ow_match_pass *p, enum ow_side side)
 	unsigned next = 0;
 	int64_t apart_ns = longest_apart(p);
 	p->gaps[side] = 0;
-	for (unsigned i = 0; i < p->tap[side].facts.silences.count && p->unmatched_frames[!side]; i++) {
+	for (unsigned i = 0; i < p->input[side].facts.silences.count && p->unmatched_frames[!side]; i++) {
 		struct ow_silence silence = common_silence(p, side, i);
 		if (!both_silent(p, side, &silence, apart_ns, &next))
 			ow_gap_init(&p->gap[side][p->gaps[side]++], silence, OW_NO_HOLE);
@@ -99,7 +99,7 @@ static bool hides_flows(const struct ow_match_pass *p, enum ow_side side, const 
 /* Marks the gaps that are far longer than the silences without missing packets, or hide flows. */
 static void compare_silences(struct ow_match_pass *p, enum ow_side side)
 {
-	const struct ow_silences *all = &p->tap[side].facts.silences;
+	const struct ow_silences *all = &p->input[side].facts.silences;
 	int64_t longest = OW_SILENCE_LEAST_NS;
 	for (unsigned i = 0; i < all->count; i++) {
 		struct ow_silence s = common_silence(p, side, i);
@@ -136,7 +136,7 @@ int ow_match_find_holes(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_match_pass *p = &m->pass;
 	for (unsigned side = 0; side < OW_SIDES; side++)
-		ow_silences_sort(&p->tap[side].facts.silences);
+		ow_silences_sort(&p->input[side].facts.silences);
 	if (p->plan.untimed || suspect_gaps(p, OW_SIDE_A) + suspect_gaps(p, OW_SIDE_B) == 0)
 		return 0;
 	int r = ow_match_run(m, err);

@@ -15,13 +15,13 @@ static int sample_copies(struct ow_match *m, enum ow_side side, struct ow_duplic
                          struct ow_error *err)
 {
 	struct ow_match_pass *p = &m->pass;
-	struct ow_record_reader *tap = &p->tap[side];
+	struct ow_record_reader *input = &p->input[side];
 	struct ow_record record[OW_RECORD_READER_BATCH];
 	struct ow_time_base base = ow_match_pass_time_base(p, side);
-	int n, r = ow_record_reader_start(tap, &p->plan.identity, err);
+	int n, r = ow_record_reader_start(input, &p->plan.identity, err);
 	if (r < 0)
 		return r;
-	while ((n = ow_record_reader_read(tap, record, err)) > 0) {
+	while ((n = ow_record_reader_read(input, record, err)) > 0) {
 		for (int i = 0; i < n; i++) {
 			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, record[i].flow);
 			/* A superframe and its first segment begin with the same byte. */
@@ -74,7 +74,7 @@ static uint64_t count_copies(struct ow_match *m, enum ow_side side, uint64_t *re
 {
 	uint64_t all = 0, sent = 0;
 	uint8_t sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
-	uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
+	uint32_t flows = ow_flow_table_count(m->pass.input[side].flows);
 	for (uint32_t i = 0; i < flows; i++) {
 		const struct ow_flow_evidence *e = ow_directions_flow(m->pass.directions, side, i);
 		uint64_t copies = e ? ow_directions_repeats(m->pass.directions, side, i)->copies : 0;
@@ -122,7 +122,7 @@ int ow_match_leave_copies_out(struct ow_match *m, struct ow_error *err)
 			m->twice[side] = verdict[side];
 	}
 	for (unsigned side = 0; side < OW_SIDES && twice; side++) {
-		if (ow_record_reader_dedup(&m->pass.tap[side], &m->twice[side].rule) < 0)
+		if (ow_record_reader_dedup(&m->pass.input[side], &m->twice[side].rule) < 0)
 			return ow_error_set(err, ENOMEM, "out of memory");
 	}
 	if (!twice)

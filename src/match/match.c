@@ -23,7 +23,7 @@ static void on_progress(void *arg)
 	struct ow_match *m = arg;
 	double done = 0, size = 0;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		struct ow_reader *reader = m->pass.tap[side].reader;
+		struct ow_reader *reader = m->pass.input[side].reader;
 		done += (double)m->pass.position[side];
 		size += (double)ow_reader_info(reader)->size_bytes;
 	}
@@ -51,7 +51,7 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 /* The time when the first packet with a time passed either point. */
 static int64_t first_time(const struct ow_match_pass *p)
 {
-	const struct ow_record_reader_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
+	const struct ow_record_reader_facts *a = &p->input[OW_SIDE_A].facts, *b = &p->input[OW_SIDE_B].facts;
 	int64_t a_ns = a->first_ns, b_ns = b->first_ns + p->plan.offset_ns;
 	bool only_b = a->untimed == a->packets, only_a = b->untimed == b->packets;
 	return only_b || (!only_a && b_ns < a_ns) ? b_ns : a_ns;
@@ -82,8 +82,8 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 static int refuse_choice(const struct ow_match *m, struct ow_error *err)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		const struct ow_record_reader_facts *f = &m->pass.tap[side].facts;
-		const char *path = ow_reader_info(m->pass.tap[side].reader)->path;
+		const struct ow_record_reader_facts *f = &m->pass.input[side].facts;
+		const char *path = ow_reader_info(m->pass.input[side].reader)->path;
 		if (f->packets == 0 && (m->options.since_ns || m->options.until_ns))
 			return ow_error_set(err, ENOMSG, "%.200s: no packet of the time that was asked for", path);
 		if (f->packets && f->packets == f->filtered)
@@ -99,7 +99,7 @@ static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
 	if (r < 0)
 		return r;
 	if (m->planner.strangers)
-		return ow_plan_refuse(&m->planner, m->pass.tap, err);
+		return ow_plan_refuse(&m->planner, m->pass.input, err);
 	char text[OW_DURATION_TEXT];
 	ow_duration_text((double)m->pass.plan.window_ns, text);
 	return ow_error_set(err, ENOMSG, "nothing in common: no packet of %s was in %s within %s of its time",
@@ -129,11 +129,11 @@ static int check_orders(struct ow_match *m, int result, struct ow_error *err)
 	if (result < 0 && result != -ENOMSG)
 		return result;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		const struct ow_record_reader *tap = &m->pass.tap[side];
+		const struct ow_record_reader *input = &m->pass.input[side];
 		struct ow_error why;
-		if (result == 0 && tap->facts.behind_most_ns <= window_ns)
+		if (result == 0 && input->facts.behind_most_ns <= window_ns)
 			continue;
-		int r = check_order(tap->reader, window_ns, &why);
+		int r = check_order(input->reader, window_ns, &why);
 		if (r < 0)
 			return ow_error_set(err, -r, "%s", why.text);
 	}
@@ -163,16 +163,17 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		struct ow_frame_choice choice = choice_of(&m->options, side);
-		int r = ow_record_reader_open(&m->pass.tap[side], path[side], &choice, m->options.dedup_ns,
+		int r = ow_record_reader_open(&m->pass.input[side], path[side], &choice, m->options.dedup_ns,
 		                              ~m->planner.seed, err);
 		if (r < 0)
 			return r;
 	}
-	int r = ow_plan_make(&m->planner, m->pass.tap, &m->pass.plan, err);
+	int r = ow_plan_make(&m->planner, m->pass.input, &m->pass.plan, err);
 	if (r == 0)
 		r = run_until_settled(m, err);
 	/* The filter knows now what datagrams the fragments belong to that came before the first ones. */
-	if (r == 0 && (m->pass.tap[OW_SIDE_A].facts.early_fragments || m->pass.tap[OW_SIDE_B].facts.early_fragments))
+	if (r == 0 &&
+	    (m->pass.input[OW_SIDE_A].facts.early_fragments || m->pass.input[OW_SIDE_B].facts.early_fragments))
 		r = run_until_settled(m, err);
 	r = check_orders(m, r, err);
 	if (r == 0)

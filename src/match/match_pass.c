@@ -36,7 +36,7 @@ int ow_match_pass_init(struct ow_match_pass *pass, const struct ow_match_options
 void ow_match_pass_done(struct ow_match_pass *pass)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		ow_record_reader_close(&pass->tap[side]);
+		ow_record_reader_close(&pass->input[side]);
 		ow_copies_aside_free(pass->aside[side]);
 	}
 	ow_tcp_segments_done(&pass->pieces);
@@ -102,7 +102,7 @@ static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum 
 	}
 	event.side = sender(direction);
 	event.bytes = pair->record[event.side]->bytes;
-	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side]->flow);
+	event.flow = ow_flow_table_key(p->input[event.side].flows, pair->record[event.side]->flow);
 	event.classes = pair->record[event.side]->classes;
 	event.id = piece_id(pair->record[OW_SIDE_A]);
 	event.part = part_of(pair->record[OW_SIDE_A]);
@@ -150,7 +150,7 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 /* Whether flows behind a NAT are still to be paired, from unique packets. */
 static bool learns_flow_pairs(const struct ow_match_pass *p)
 {
-	return p->plan.identity.level == OW_LEVEL_NAT && !p->tap[OW_SIDE_A].pairs;
+	return p->plan.identity.level == OW_LEVEL_NAT && !p->input[OW_SIDE_A].pairs;
 }
 
 static enum ow_direction current_direction(const struct ow_match_pass *p, const struct ow_flow_evidence *e)
@@ -375,7 +375,7 @@ static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct
 	                                .side = side,
 	                                .packets = packets,
 	                                .bytes = record->bytes,
-	                                .flow = ow_flow_table_key(p->tap[side].flows, record->flow),
+	                                .flow = ow_flow_table_key(p->input[side].flows, record->flow),
 	                                .id = piece_id(record),
 	                                .part = part_of(record),
 	                                .classes = record->classes};
@@ -454,7 +454,7 @@ static bool match_copy(struct ow_match_pass *p, enum ow_side side, const struct 
 	if (!p->aside[!side] || record->len || record->untimed || record->lag_ns == UINT32_MAX ||
 	    !p->usual[direction].known)
 		return false;
-	int64_t longest = ow_copy_rule_longest(&p->tap[!side].copies);
+	int64_t longest = ow_copy_rule_longest(&p->input[!side].copies);
 	bool unlikely = record->lag_ns > RESENT_LAG * longest + RESENT_LAG_NS;
 	struct ow_silence there = seen_there(p->usual, side, record->time_ns, (uint8_t)direction);
 	struct ow_record other;
@@ -563,7 +563,7 @@ static int64_t last_arrived(const struct ow_match_pass *p, enum ow_direction dir
 {
 	int64_t sent_ns = p->tally[direction].last_sent_ns, alike_ns = p->alike_sent_ns[direction], before_ns;
 	sent_ns = sent_ns > alike_ns ? sent_ns : alike_ns;
-	int64_t disorder_ns = p->tap[sender(direction)].facts.backwards_most_ns;
+	int64_t disorder_ns = p->input[sender(direction)].facts.backwards_most_ns;
 	return __builtin_sub_overflow(sent_ns, disorder_ns, &before_ns) ? INT64_MIN : before_ns;
 }
 
@@ -726,7 +726,7 @@ static void resolve_edges(struct ow_match_pass *p)
 static void resolve_missing(struct ow_match_pass *p)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+		uint32_t flows = ow_flow_table_count(p->input[side].flows);
 		for (uint32_t i = 0; i < flows; i++) {
 			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
 			if (!e) {
@@ -759,8 +759,8 @@ static void forget_flows(struct ow_match_pass *p)
 	ow_directions_forget(p->directions);
 	ow_flow_pairs_done(&p->flow_pairs);
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		p->tap[side].pair = NULL;
-		p->tap[side].pairs = 0;
+		p->input[side].pair = NULL;
+		p->input[side].pairs = 0;
 	}
 }
 
@@ -806,10 +806,10 @@ static int cores(void)
 }
 
 /* The number of threads in addition to this one. */
-static unsigned crew_size(const struct ow_match_pass *p)
+static unsigned readahead_threads(const struct ow_match_pass *p)
 {
-	uint64_t bytes = ow_reader_info(p->tap[OW_SIDE_A].reader)->size_bytes +
-	                 ow_reader_info(p->tap[OW_SIDE_B].reader)->size_bytes;
+	uint64_t bytes = ow_reader_info(p->input[OW_SIDE_A].reader)->size_bytes +
+	                 ow_reader_info(p->input[OW_SIDE_B].reader)->size_bytes;
 	/* Events name flows while the flow tables still grow. */
 	if (p->events)
 		return 0;
@@ -831,23 +831,24 @@ struct ow_time_base ow_match_pass_time_base(const struct ow_match_pass *p, enum 
  */
 static int64_t timestamp_error(const struct ow_match_pass *p)
 {
-	return 2 * OW_NS_PER_US + p->tap[OW_SIDE_A].facts.backwards_most_ns + p->tap[OW_SIDE_B].facts.backwards_most_ns;
+	return 2 * OW_NS_PER_US + p->input[OW_SIDE_A].facts.backwards_most_ns +
+	       p->input[OW_SIDE_B].facts.backwards_most_ns;
 }
 
-static int start_feeds(struct ow_match_pass *p, struct ow_record_batches *feed[OW_SIDES], struct ow_error *err)
+static int start_batches(struct ow_match_pass *p, struct ow_record_batches *batches[OW_SIDES], struct ow_error *err)
 {
 	struct ow_time_base base[OW_SIDES] = {ow_match_pass_time_base(p, OW_SIDE_A),
 	                                      ow_match_pass_time_base(p, OW_SIDE_B)};
 	int r = 0;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
-		if (p->tap[side].dedup && !p->aside[side] && !(p->aside[side] = ow_copies_aside_create()))
+		if (p->input[side].dedup && !p->aside[side] && !(p->aside[side] = ow_copies_aside_create()))
 			return -ENOMEM;
 		if (p->aside[side])
 			ow_copies_aside_reset(p->aside[side]);
-		r = ow_record_reader_start(&p->tap[side], &p->plan.identity, err);
+		r = ow_record_reader_start(&p->input[side], &p->plan.identity, err);
 	}
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
-		r = ow_record_batches_start(&p->tap[side], &base[side], &feed[side]);
+		r = ow_record_batches_start(&p->input[side], &base[side], &batches[side]);
 	return r;
 }
 
@@ -860,9 +861,9 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 	                                       .unmatched = on_unmatched,
 	                                       .direction = on_direction,
 	                                       .arg = pass};
-	const struct ow_flow_table *const keys[OW_SIDES] = {pass->tap[OW_SIDE_A].flows, pass->tap[OW_SIDE_B].flows};
+	const struct ow_flow_table *const keys[OW_SIDES] = {pass->input[OW_SIDE_A].flows, pass->input[OW_SIDE_B].flows};
 	struct ow_matcher *matcher = NULL;
-	struct ow_record_batches *feed[OW_SIDES] = {NULL, NULL};
+	struct ow_record_batches *batches[OW_SIDES] = {NULL, NULL};
 	reset(pass);
 	int r = ow_matcher_create(pass->plan.window_ns, &calls, &matcher);
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
@@ -884,13 +885,13 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 	if (r == 0 && pass->plan.rule != OW_BY_VOTES)
 		ow_matcher_one_way(matcher, only_way(&pass->plan));
 	if (r == 0)
-		r = start_feeds(pass, feed, err);
-	struct ow_readahead *crew = r == 0 ? ow_readahead_start(feed, crew_size(pass)) : NULL;
+		r = start_batches(pass, batches, err);
+	struct ow_readahead *readahead = r == 0 ? ow_readahead_start(batches, readahead_threads(pass)) : NULL;
 	if (r == 0)
-		r = ow_merge_run(pass, matcher, feed, err);
-	ow_readahead_leave(crew);
+		r = ow_merge_run(pass, matcher, batches, err);
+	ow_readahead_leave(readahead);
 	for (unsigned side = 0; side < OW_SIDES; side++)
-		ow_record_batches_stop(feed[side]);
+		ow_record_batches_stop(batches[side]);
 	if (r == 0)
 		r = ow_matcher_finish(matcher);
 	if (r == 0) {

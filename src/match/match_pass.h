@@ -69,7 +69,7 @@ struct ow_last_sent {
 
 struct ow_match_pass {
 	const struct ow_match_options *options;
-	struct ow_record_reader tap[OW_SIDES];
+	struct ow_record_reader input[OW_SIDES];
 	struct ow_plan plan;
 	struct ow_directions *directions;
 	struct ow_identity numbered_by; /* the identity by which the directions' flows were numbered */

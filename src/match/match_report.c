@@ -48,13 +48,13 @@ static void fill_holes(struct ow_match *m, enum ow_side side)
 /* Whether the times are those of a capture device, in the frames. */
 static bool uses_device(const struct ow_match *m, enum ow_side side)
 {
-	return m->options.stamps != OW_STAMPS_CAPTURE && m->pass.tap[side].device.device != OW_DEVICE_NONE;
+	return m->options.stamps != OW_STAMPS_CAPTURE && m->pass.input[side].device.device != OW_DEVICE_NONE;
 }
 
 /* What the file says, or what its timestamps show. */
 static int64_t resolution_of(const struct ow_match *m, enum ow_side side)
 {
-	int64_t says = ow_reader_info(m->pass.tap[side].reader)->resolution_ns,
+	int64_t says = ow_reader_info(m->pass.input[side].reader)->resolution_ns,
 		shows = m->planner.outlook[side].tick_ns;
 	return shows > says && !uses_device(m, side) ? shows : says;
 }
@@ -64,8 +64,8 @@ int ow_match_fill_report(struct ow_match *m)
 	struct ow_match_report *report = &m->report;
 	struct ow_match_pass *p = &m->pass;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		const struct ow_record_reader_facts *facts = &p->tap[side].facts;
-		const struct ow_reader_info *info = ow_reader_info(p->tap[side].reader);
+		const struct ow_record_reader_facts *facts = &p->input[side].facts;
+		const struct ow_reader_info *info = ow_reader_info(p->input[side].reader);
 		report->capture[side] = (struct ow_capture_info){
 			.path = info->path,
 			.packets = facts->packets,
@@ -79,7 +79,7 @@ int ow_match_fill_report(struct ow_match *m)
 		report->outside_overlap[side] = p->outside[side];
 		report->dropped[side] = info->dropped;
 		report->filtered[side] = facts->filtered;
-		report->stamps[side] = uses_device(m, side) ? ow_device_name(p->tap[side].device.device) : "capture";
+		report->stamps[side] = uses_device(m, side) ? ow_device_name(p->input[side].device.device) : "capture";
 		report->skipped[side] = ow_record_reader_skipped(facts) - p->resent[side];
 	}
 	report->size = sizeof *report;
@@ -95,7 +95,7 @@ int ow_match_fill_report(struct ow_match *m)
 	report->offset_ns = p->plan.offset_ns;
 	if (p->plan.drift != 0)
 		report->offset_ns +=
-			llrint(p->plan.drift * (double)(p->tap[OW_SIDE_B].facts.first_ns - p->plan.drift_from_ns));
+			llrint(p->plan.drift * (double)(p->input[OW_SIDE_B].facts.first_ns - p->plan.drift_from_ns));
 	report->drift_ppb = -p->plan.drift * 1e9;
 	report->window_ns = p->plan.window_ns;
 	fill_clock(m);

@@ -5,44 +5,45 @@
 #define PROGRESS_EVERY 4096 /* blocks between two calls of progress */
 
 /* The state of the merge. */
-struct intake {
-	struct ow_record_batches *const *feed;    /* of each side */
+struct merge {
+	struct ow_record_batches *const *batches; /* of each side */
 	const struct ow_batch *next[OW_SIDES];    /* the batch after this one */
 	const struct ow_record *end[OW_SIDES];    /* of the batch */
 	struct ow_matcher_stream block[OW_SIDES]; /* the records to come, up to BLOCK of the batch */
 };
 
 /* The next batch. The one after it is taken as well, to prefetch what its first records need. */
-static int next_batch(struct ow_matcher *matcher, struct intake *in, enum ow_side side,
+static int next_batch(struct ow_matcher *matcher, struct merge *merge, enum ow_side side,
                       const struct ow_batch **ret_batch, struct ow_error *err)
 {
 	int r = 0;
-	*ret_batch = in->next[side];
-	if (in->next[side])
-		r = ow_record_batches_next(in->feed[side], &in->next[side], err);
-	const struct ow_batch *next = in->next[side];
+	*ret_batch = merge->next[side];
+	if (merge->next[side])
+		r = ow_record_batches_next(merge->batches[side], &merge->next[side], err);
+	const struct ow_batch *next = merge->next[side];
 	if (r == 0 && next)
 		ow_matcher_prefetch(matcher, next->record, next->count < BLOCK ? (size_t)next->count : BLOCK);
 	return r;
 }
 
-static int refill(struct ow_match_pass *p, struct ow_matcher *matcher, struct intake *in, enum ow_side side,
+static int refill(struct ow_match_pass *p, struct ow_matcher *matcher, struct merge *merge, enum ow_side side,
                   struct ow_error *err)
 {
 	static const int64_t never = INT64_MAX;
 	const struct ow_batch *batch = NULL;
-	int r = next_batch(matcher, in, side, &batch, err);
+	int r = next_batch(matcher, merge, side, &batch, err);
 	p->ended[side] = !batch;
-	in->block[side] = (struct ow_matcher_stream){.order_ns = &never};
-	in->end[side] = NULL;
+	merge->block[side] = (struct ow_matcher_stream){.order_ns = &never};
+	merge->end[side] = NULL;
 	if (!batch) {
-		int64_t last_ns = p->records[side] && r >= 0 ? ow_record_batches_last_ns(in->feed[side]) : INT64_MIN;
+		int64_t last_ns =
+			p->records[side] && r >= 0 ? ow_record_batches_last_ns(merge->batches[side]) : INT64_MIN;
 		if (last_ns > p->last_ns[side])
 			p->last_ns[side] = last_ns;
 		return r;
 	}
-	in->block[side] = (struct ow_matcher_stream){batch->record, batch->record, batch->order_ns};
-	in->end[side] = batch->record + batch->count;
+	merge->block[side] = (struct ow_matcher_stream){batch->record, batch->record, batch->order_ns};
+	merge->end[side] = batch->record + batch->count;
 	if (!p->records[side]) {
 		int64_t first_ns = batch->record[0].time_ns;
 		p->first_ns[side] = batch->first_ns < first_ns ? batch->first_ns : first_ns;
@@ -64,40 +65,40 @@ static int refill(struct ow_match_pass *p, struct ow_matcher *matcher, struct in
 }
 
 /* The next block of records: their data was prefetched one block ago; that of the next block is prefetched now. */
-static void next_block(struct ow_matcher *matcher, struct intake *in, enum ow_side side)
+static void next_block(struct ow_matcher *matcher, struct merge *merge, enum ow_side side)
 {
-	const struct ow_record *r = in->block[side].next, *batch_end = in->end[side];
+	const struct ow_record *r = merge->block[side].next, *batch_end = merge->end[side];
 	const struct ow_record *end = batch_end - r > BLOCK ? r + BLOCK : batch_end;
 	const struct ow_record *after = batch_end - end > BLOCK ? end + BLOCK : batch_end;
-	in->block[side].end = end;
+	merge->block[side].end = end;
 	ow_matcher_prefetch_waiters(matcher, r, (size_t)(end - r));
 	ow_matcher_prefetch(matcher, end, (size_t)(after - end));
 }
 
-int ow_merge_run(struct ow_match_pass *p, struct ow_matcher *matcher, struct ow_record_batches *const feed[OW_SIDES],
+int ow_merge_run(struct ow_match_pass *p, struct ow_matcher *matcher, struct ow_record_batches *const batches[OW_SIDES],
                  struct ow_error *err)
 {
-	struct intake intake = {.feed = feed}, *in = &intake;
+	struct merge state = {.batches = batches}, *merge = &state;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		int r = ow_record_batches_next(feed[side], &in->next[side], err);
+		int r = ow_record_batches_next(batches[side], &merge->next[side], err);
 		if (r < 0)
 			return r;
 	}
 	for (unsigned blocks = 0; !p->failed; blocks++) {
 		for (unsigned side = 0; side < OW_SIDES; side++) {
-			int r = in->block[side].next == in->end[side] && !p->ended[side]
-			                ? refill(p, matcher, in, side, err)
+			int r = merge->block[side].next == merge->end[side] && !p->ended[side]
+			                ? refill(p, matcher, merge, side, err)
 			                : 0;
 			if (r < 0)
 				return r;
-			if (in->block[side].next == in->block[side].end)
-				next_block(matcher, in, side);
+			if (merge->block[side].next == merge->block[side].end)
+				next_block(matcher, merge, side);
 		}
 		if (p->progress && blocks % PROGRESS_EVERY == 0)
 			p->progress(p->progress_arg);
 		if (p->ended[OW_SIDE_A] && p->ended[OW_SIDE_B])
 			break;
-		int r = ow_matcher_merge(matcher, in->block);
+		int r = ow_matcher_merge(matcher, merge->block);
 		if (r < 0)
 			return r;
 	}

@@ -112,7 +112,7 @@ static void go_one_way(struct ow_match_pass *p, enum ow_direction way, bool esti
 int ow_match_settle_direction(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_match_pass *p = &m->pass;
-	const struct ow_flow_table *const keys[OW_SIDES] = {p->tap[OW_SIDE_A].flows, p->tap[OW_SIDE_B].flows};
+	const struct ow_flow_table *const keys[OW_SIDES] = {p->input[OW_SIDE_A].flows, p->input[OW_SIDE_B].flows};
 	struct ow_direction_evidence evidence;
 	enum ow_direction way;
 	enum ow_way_reason why;

@@ -28,15 +28,15 @@ static int64_t given_shift(const struct ow_match_options *o)
 	return o->clock == OW_CLOCK_GIVEN ? o->offset_ns : 0;
 }
 
-static int take_outlooks(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], struct ow_error *err)
+static int take_outlooks(struct ow_match_planner *p, struct ow_record_reader input[OW_SIDES], struct ow_error *err)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		int r = ow_outlook_take(tap[side].reader, &p->outlook[side], err);
+		int r = ow_outlook_take(input[side].reader, &p->outlook[side], err);
 		if (r < 0)
 			return r;
-		const struct ow_reader_info *info = ow_reader_info(tap[side].reader);
+		const struct ow_reader_info *info = ow_reader_info(input[side].reader);
 		if (p->outlook[side].empty) {
-			const char *damage = ow_reader_damage(tap[side].reader);
+			const char *damage = ow_reader_damage(input[side].reader);
 			return ow_error_set(err, ENOMSG, "%s: no packets%s%s", info->path, damage ? ": " : "",
 			                    damage ? damage : "");
 		}
@@ -63,7 +63,7 @@ static bool mostly_frames(const struct ow_match_planner *p)
 }
 
 /* Compares samples of both captures under these identities. */
-static int compare(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], bool whole,
+static int compare(struct ow_match_planner *p, struct ow_record_reader input[OW_SIDES], bool whole,
                    enum ow_selection which, struct ow_error *err)
 {
 	struct ow_survey survey[OW_SIDES];
@@ -77,7 +77,7 @@ static int compare(struct ow_match_planner *p, struct ow_record_reader tap[OW_SI
 	r = ow_survey_init(&survey[OW_SIDE_B], which);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		int64_t start = whole ? INT64_MIN : side == OW_SIDE_B ? from - shift : from;
-		r = ow_survey_read(&survey[side], tap[side].reader, p->limit, which, start,
+		r = ow_survey_read(&survey[side], input[side].reader, p->limit, which, start,
 		                   whole ? UINT64_MAX : GLANCE_FRAMES, p->seed, err);
 		p->first_ns[side] = survey[side].first_ns;
 		p->last_ns[side] = survey[side].last_ns;
@@ -95,14 +95,14 @@ static int compare(struct ow_match_planner *p, struct ow_record_reader tap[OW_SI
 }
 
 /* A first look at the captures: usually the preferred identity finds enough, and the others need no check. */
-static int glance(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], struct ow_error *err)
+static int glance(struct ow_match_planner *p, struct ow_record_reader input[OW_SIDES], struct ow_error *err)
 {
 	if (allowed(p->options, OW_VARIANT_IP) && !mostly_frames(p)) {
-		int r = compare(p, tap, false, OW_SELECT_FIRST, err);
+		int r = compare(p, input, false, OW_SELECT_FIRST, err);
 		if (r < 0 || p->common[OW_VARIANT_IP].share >= OW_IDENTITY_ENOUGH)
 			return r;
 	}
-	return compare(p, tap, false, OW_SELECT_USUAL, err);
+	return compare(p, input, false, OW_SELECT_USUAL, err);
 }
 
 static void choose(struct ow_match_planner *p)
@@ -230,9 +230,10 @@ static int refuse_clock(const struct ow_match_planner *p, const struct ow_sample
 	                    llabs(off) < OW_WINDOW_STRETCH_NS ? ", or --window if packets take that long" : "");
 }
 
-int ow_plan_refuse(const struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], struct ow_error *err)
+int ow_plan_refuse(const struct ow_match_planner *p, struct ow_record_reader input[OW_SIDES], struct ow_error *err)
 {
-	const char *a = ow_reader_info(tap[OW_SIDE_A].reader)->path, *b = ow_reader_info(tap[OW_SIDE_B].reader)->path;
+	const char *a = ow_reader_info(input[OW_SIDE_A].reader)->path,
+		   *b = ow_reader_info(input[OW_SIDE_B].reader)->path;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		if (p->options->level != OW_LEVEL_FRAME && p->common[OW_VARIANT_FRAME].packets == 0 &&
 		    !p->outlook[side].ip)
@@ -242,7 +243,7 @@ int ow_plan_refuse(const struct ow_match_planner *p, struct ow_record_reader tap
 				"frame "
 				"is in %s byte by byte (a VLAN tag, a trailer or an FCS in one capture only?)",
 				side ? b : a, (unsigned long long)p->outlook[side].frames,
-				ow_linktype_name(ow_reader_info(tap[side].reader)->linktype), side ? a : b);
+				ow_linktype_name(ow_reader_info(input[side].reader)->linktype), side ? a : b);
 	}
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		if (p->outlook[side].ip && p->outlook[side].cut_short == p->outlook[side].ip)
@@ -318,26 +319,26 @@ static bool may_be_fragments(const struct ow_match_planner *p)
 	return p->options->level != OW_LEVEL_FRAME && (a->fragments || b->fragments);
 }
 
-int ow_plan_make(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], struct ow_plan *ret_plan,
+int ow_plan_make(struct ow_match_planner *p, struct ow_record_reader input[OW_SIDES], struct ow_plan *ret_plan,
                  struct ow_error *err)
 {
 	struct ow_plan plan = {.identity.segments = p->options->segments == OW_ON};
-	int r = take_outlooks(p, tap, err);
+	int r = take_outlooks(p, input, err);
 	if (r == 0)
-		r = glance(p, tap, err);
+		r = glance(p, input, err);
 	if (r < 0)
 		return r;
 	choose(p);
 	/* A drift shows only over the whole captures. */
 	if (p->options->clock == OW_CLOCK_ESTIMATED || p->common[p->variant].share < OW_IDENTITY_ENOUGH ||
 	    (p->variant != OW_VARIANT_IP && p->options->level == OW_LEVEL_AUTO)) {
-		r = compare(p, tap, true, OW_SELECT_USUAL, err);
+		r = compare(p, input, true, OW_SELECT_USUAL, err);
 		if (r < 0)
 			return r;
 		choose(p);
 	}
 	if (p->whole && p->common[p->variant].share < OW_IDENTITY_ENOUGH && p->options->level != OW_LEVEL_FRAME) {
-		r = compare(p, tap, true, OW_SELECT_LOOSE, err);
+		r = compare(p, input, true, OW_SELECT_LOOSE, err);
 		if (r < 0)
 			return r;
 		choose(p);
@@ -345,7 +346,7 @@ int ow_plan_make(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDE
 	const struct ow_sample_overlap *c = &p->common[p->variant];
 	p->strangers = c->packets == 0;
 	if (p->strangers && !may_be_cut(p) && !may_be_fragments(p))
-		return ow_plan_refuse(p, tap, err);
+		return ow_plan_refuse(p, input, err);
 	plan.untimed = p->outlook[OW_SIDE_A].untimed || p->outlook[OW_SIDE_B].untimed;
 	set_clock(p, &plan);
 	set_expectation(p, &plan);

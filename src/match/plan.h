@@ -29,14 +29,15 @@ struct ow_match_planner {
 #define OW_WINDOW_STRETCH_NS INT64_C(60000000000)
 
 /* Reads both captures (and rewinds them) and makes the plan. -ENOMSG with the reason if they cannot be matched. */
-int ow_plan_make(struct ow_match_planner *planner, struct ow_record_reader tap[OW_SIDES], struct ow_plan *ret_plan,
+int ow_plan_make(struct ow_match_planner *planner, struct ow_record_reader input[OW_SIDES], struct ow_plan *ret_plan,
                  struct ow_error *err);
 
 /* Whether routers show the direction of the sampled packets: their TTL is lower at the end. */
 bool ow_plan_hops(const struct ow_match_planner *planner, enum ow_direction *ret_way);
 
 /* Why the captures have nothing in common: -ENOMSG. */
-int ow_plan_refuse(const struct ow_match_planner *planner, struct ow_record_reader tap[OW_SIDES], struct ow_error *err);
+int ow_plan_refuse(const struct ow_match_planner *planner, struct ow_record_reader input[OW_SIDES],
+                   struct ow_error *err);
 
 /* The identity of the plan with this many bytes of each packet, when some are truncated further than was known. */
 void ow_plan_limit(struct ow_match_planner *planner, struct ow_plan *plan, uint32_t limit);

@@ -14,19 +14,19 @@
 #define YIELDS 50 /* yields before sleeping until a batch in progress is ready: about the time it takes */
 
 struct ow_record_batches {
-	struct ow_record_reader *tap;
+	struct ow_record_reader *input;
 	struct ow_time_base base;
-	struct ow_readahead *crew; /* NULL if there is none */
-	unsigned store;            /* number of batches in use */
-	pthread_mutex_t making;    /* held by the thread that makes a batch: it owns the reader, `ended` and `error` */
-	bool ended;                /* a batch with count <= 0 ends the stream */
-	struct ow_error error;     /* of the last batch */
+	struct ow_readahead *readahead; /* NULL if there is none */
+	unsigned store;                 /* number of batches in use */
+	pthread_mutex_t making; /* held by the thread that makes a batch: it owns the reader, `ended` and `error` */
+	bool ended;             /* a batch with count <= 0 ends the stream */
+	struct ow_error error;  /* of the last batch */
 	atomic_uint made, taken;
 	struct ow_batch batch[STORE];
 };
 
 struct ow_readahead {
-	struct ow_record_batches *feed[OW_SIDES];
+	struct ow_record_batches *batches[OW_SIDES];
 	pthread_t thread[OW_READAHEAD_MAX];
 	unsigned threads;
 	/* Threads without work sleep: */
@@ -56,9 +56,9 @@ static void put_in_order(struct ow_batch *batch, const struct ow_time_base *base
 	batch->order_ns[batch->count > 0 ? batch->count : 0] = INT64_MAX;
 }
 
-static bool has_time(const struct ow_record_batches *feed)
+static bool has_time(const struct ow_record_batches *batches)
 {
-	return feed->tap->facts.packets > feed->tap->facts.untimed;
+	return batches->input->facts.packets > batches->input->facts.untimed;
 }
 
 /* Moves the copies out of the records. */
@@ -79,192 +79,193 @@ static void set_aside(struct ow_batch *batch, const struct ow_time_base *base)
 	batch->count = kept;
 }
 
-static void make(struct ow_record_batches *feed, struct ow_batch *batch)
+static void make(struct ow_record_batches *batches, struct ow_batch *batch)
 {
 	bool more = true;
 	batch->agains = 0;
 	while (more) {
-		batch->count = ow_record_reader_read(feed->tap, batch->record, &feed->error);
+		batch->count = ow_record_reader_read(batches->input, batch->record, &batches->error);
 		more = batch->count > 0;
-		if (more && feed->tap->dedup)
-			set_aside(batch, &feed->base);
+		if (more && batches->input->dedup)
+			set_aside(batch, &batches->base);
 		more &= batch->count == 0;
 	}
-	batch->position = ow_reader_position(feed->tap->reader);
-	batch->first_ns = has_time(feed) ? ow_time_base_common(&feed->base, feed->tap->facts.first_ns) : INT64_MAX;
-	put_in_order(batch, &feed->base);
+	batch->position = ow_reader_position(batches->input->reader);
+	batch->first_ns =
+		has_time(batches) ? ow_time_base_common(&batches->base, batches->input->facts.first_ns) : INT64_MAX;
+	put_in_order(batch, &batches->base);
 }
 
-static unsigned in_store(struct ow_record_batches *feed)
+static unsigned in_store(struct ow_record_batches *batches)
 {
-	return atomic_load(&feed->made) - atomic_load(&feed->taken);
+	return atomic_load(&batches->made) - atomic_load(&batches->taken);
 }
 
 /* Makes the next batch, if there is room for it. Called with `making` held. */
-static bool make_next(struct ow_record_batches *feed)
+static bool make_next(struct ow_record_batches *batches)
 {
-	unsigned made = atomic_load(&feed->made);
-	if (feed->ended || in_store(feed) > feed->store - ALONE)
+	unsigned made = atomic_load(&batches->made);
+	if (batches->ended || in_store(batches) > batches->store - ALONE)
 		return false;
-	struct ow_batch *batch = &feed->batch[made % feed->store];
-	make(feed, batch);
-	feed->ended = batch->count <= 0;
-	atomic_store(&feed->made, made + 1);
+	struct ow_batch *batch = &batches->batch[made % batches->store];
+	make(batches, batch);
+	batches->ended = batch->count <= 0;
+	atomic_store(&batches->made, made + 1);
 	return true;
 }
 
-int ow_record_batches_start(struct ow_record_reader *tap, const struct ow_time_base *base,
-                            struct ow_record_batches **ret_feed)
+int ow_record_batches_start(struct ow_record_reader *input, const struct ow_time_base *base,
+                            struct ow_record_batches **ret_batches)
 {
-	struct ow_record_batches *feed = malloc(sizeof *feed);
-	if (!feed)
+	struct ow_record_batches *batches = malloc(sizeof *batches);
+	if (!batches)
 		return -ENOMEM;
-	memset(feed, 0, offsetof(struct ow_record_batches, batch));
-	feed->tap = tap;
-	feed->base = *base;
-	feed->store = ALONE;
-	pthread_mutex_init(&feed->making, NULL);
-	*ret_feed = feed;
+	memset(batches, 0, offsetof(struct ow_record_batches, batch));
+	batches->input = input;
+	batches->base = *base;
+	batches->store = ALONE;
+	pthread_mutex_init(&batches->making, NULL);
+	*ret_batches = batches;
 	return 0;
 }
 
 /* Makes the wanted batch, unless another thread is about to finish it. */
-static void want(struct ow_record_batches *feed)
+static void want(struct ow_record_batches *batches)
 {
-	int r = pthread_mutex_trylock(&feed->making);
-	for (unsigned i = 0; r != 0 && i < YIELDS && !in_store(feed); i++) {
+	int r = pthread_mutex_trylock(&batches->making);
+	for (unsigned i = 0; r != 0 && i < YIELDS && !in_store(batches); i++) {
 		sched_yield();
-		r = pthread_mutex_trylock(&feed->making);
+		r = pthread_mutex_trylock(&batches->making);
 	}
-	if (r != 0 && in_store(feed))
+	if (r != 0 && in_store(batches))
 		return;
 	if (r != 0)
-		pthread_mutex_lock(&feed->making);
-	if (!in_store(feed))
-		make_next(feed);
-	pthread_mutex_unlock(&feed->making);
+		pthread_mutex_lock(&batches->making);
+	if (!in_store(batches))
+		make_next(batches);
+	pthread_mutex_unlock(&batches->making);
 }
 
-static const struct ow_batch *take(struct ow_record_batches *feed)
+static const struct ow_batch *take(struct ow_record_batches *batches)
 {
-	while (!in_store(feed))
-		want(feed);
-	unsigned taken = atomic_load(&feed->taken);
-	const struct ow_batch *batch = &feed->batch[taken % feed->store];
+	while (!in_store(batches))
+		want(batches);
+	unsigned taken = atomic_load(&batches->taken);
+	const struct ow_batch *batch = &batches->batch[taken % batches->store];
 	if (batch->count <= 0)
 		return batch; /* the end stays, to be taken again */
-	atomic_store(&feed->taken, taken + 1);
-	struct ow_readahead *crew = feed->crew;
-	if (crew && atomic_load(&crew->asleep) && in_store(feed) <= feed->store / 2) {
-		pthread_mutex_lock(&crew->lock);
-		pthread_cond_broadcast(&crew->wanted);
-		pthread_mutex_unlock(&crew->lock);
+	atomic_store(&batches->taken, taken + 1);
+	struct ow_readahead *readahead = batches->readahead;
+	if (readahead && atomic_load(&readahead->asleep) && in_store(batches) <= batches->store / 2) {
+		pthread_mutex_lock(&readahead->lock);
+		pthread_cond_broadcast(&readahead->wanted);
+		pthread_mutex_unlock(&readahead->lock);
 	}
 	return batch;
 }
 
-int ow_record_batches_next(struct ow_record_batches *feed, const struct ow_batch **ret_batch, struct ow_error *err)
+int ow_record_batches_next(struct ow_record_batches *batches, const struct ow_batch **ret_batch, struct ow_error *err)
 {
-	const struct ow_batch *batch = take(feed);
+	const struct ow_batch *batch = take(batches);
 	*ret_batch = batch->count > 0 ? batch : NULL;
 	if (batch->count < 0 && err)
-		*err = feed->error;
+		*err = batches->error;
 	return batch->count < 0 ? batch->count : 0;
 }
 
-int64_t ow_record_batches_last_ns(const struct ow_record_batches *feed)
+int64_t ow_record_batches_last_ns(const struct ow_record_batches *batches)
 {
-	return has_time(feed) ? ow_time_base_common(&feed->base, feed->tap->facts.last_ns) : INT64_MIN;
+	return has_time(batches) ? ow_time_base_common(&batches->base, batches->input->facts.last_ns) : INT64_MIN;
 }
 
-void ow_record_batches_stop(struct ow_record_batches *feed)
+void ow_record_batches_stop(struct ow_record_batches *batches)
 {
-	if (!feed)
+	if (!batches)
 		return;
-	pthread_mutex_destroy(&feed->making);
-	free(feed);
+	pthread_mutex_destroy(&batches->making);
+	free(batches);
 }
 
-/* -- the crew ----------------------------------------------------------------------------------------------------- */
+/* -- read-ahead threads ------------------------------------------------------------------------------------------- */
 
 enum job { JOB_DONE, JOB_TAKEN, JOB_NONE };
 
-static enum job work_for(struct ow_record_batches *feed)
+static enum job work_for(struct ow_record_batches *batches)
 {
-	if (pthread_mutex_trylock(&feed->making) != 0)
+	if (pthread_mutex_trylock(&batches->making) != 0)
 		return JOB_TAKEN;
-	bool made = make_next(feed);
-	pthread_mutex_unlock(&feed->making);
+	bool made = make_next(batches);
+	pthread_mutex_unlock(&batches->making);
 	return made ? JOB_DONE : JOB_NONE;
 }
 
 /* Works for the side with the fewest ready batches, or for the other one. */
-static enum job work(struct ow_readahead *crew)
+static enum job work(struct ow_readahead *readahead)
 {
-	unsigned side = in_store(crew->feed[OW_SIDE_B]) < in_store(crew->feed[OW_SIDE_A]);
-	enum job first = work_for(crew->feed[side]);
+	unsigned side = in_store(readahead->batches[OW_SIDE_B]) < in_store(readahead->batches[OW_SIDE_A]);
+	enum job first = work_for(readahead->batches[side]);
 	if (first == JOB_DONE)
 		return first;
-	enum job second = work_for(crew->feed[!side]);
+	enum job second = work_for(readahead->batches[!side]);
 	return second == JOB_NONE ? first : second;
 }
 
 /* Everything is full: sleeps until half of it is used. */
-static void sleep_until_wanted(struct ow_readahead *crew)
+static void sleep_until_wanted(struct ow_readahead *readahead)
 {
-	pthread_mutex_lock(&crew->lock);
-	atomic_fetch_add(&crew->asleep, 1);
+	pthread_mutex_lock(&readahead->lock);
+	atomic_fetch_add(&readahead->asleep, 1);
 	/* A consumer that takes a batch now either sees the sleeper, or has taken it before this. */
-	if (!atomic_load(&crew->leave) && work(crew) == JOB_NONE)
-		pthread_cond_wait(&crew->wanted, &crew->lock);
-	atomic_fetch_sub(&crew->asleep, 1);
-	pthread_mutex_unlock(&crew->lock);
+	if (!atomic_load(&readahead->leave) && work(readahead) == JOB_NONE)
+		pthread_cond_wait(&readahead->wanted, &readahead->lock);
+	atomic_fetch_sub(&readahead->asleep, 1);
+	pthread_mutex_unlock(&readahead->lock);
 }
 
 static void *run(void *arg)
 {
-	struct ow_readahead *crew = arg;
-	while (!atomic_load(&crew->leave)) {
-		enum job job = work(crew);
+	struct ow_readahead *readahead = arg;
+	while (!atomic_load(&readahead->leave)) {
+		enum job job = work(readahead);
 		if (job == JOB_NONE)
-			sleep_until_wanted(crew);
+			sleep_until_wanted(readahead);
 		else if (job == JOB_TAKEN)
 			sched_yield();
 	}
 	return NULL;
 }
 
-struct ow_readahead *ow_readahead_start(struct ow_record_batches *const feed[OW_SIDES], unsigned threads)
+struct ow_readahead *ow_readahead_start(struct ow_record_batches *const batches[OW_SIDES], unsigned threads)
 {
-	struct ow_readahead *crew = threads ? calloc(1, sizeof *crew) : NULL;
-	if (!crew)
+	struct ow_readahead *readahead = threads ? calloc(1, sizeof *readahead) : NULL;
+	if (!readahead)
 		return NULL;
-	pthread_mutex_init(&crew->lock, NULL);
-	pthread_cond_init(&crew->wanted, NULL);
+	pthread_mutex_init(&readahead->lock, NULL);
+	pthread_cond_init(&readahead->wanted, NULL);
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		crew->feed[side] = feed[side];
-		feed[side]->crew = crew;
-		feed[side]->store = STORE;
+		readahead->batches[side] = batches[side];
+		batches[side]->readahead = readahead;
+		batches[side]->store = STORE;
 	}
-	while (crew->threads < threads && crew->threads < OW_READAHEAD_MAX &&
-	       pthread_create(&crew->thread[crew->threads], NULL, run, crew) == 0)
-		crew->threads++;
-	return crew;
+	while (readahead->threads < threads && readahead->threads < OW_READAHEAD_MAX &&
+	       pthread_create(&readahead->thread[readahead->threads], NULL, run, readahead) == 0)
+		readahead->threads++;
+	return readahead;
 }
 
-void ow_readahead_leave(struct ow_readahead *crew)
+void ow_readahead_leave(struct ow_readahead *readahead)
 {
-	if (!crew)
+	if (!readahead)
 		return;
-	atomic_store(&crew->leave, true);
-	pthread_mutex_lock(&crew->lock);
-	pthread_cond_broadcast(&crew->wanted);
-	pthread_mutex_unlock(&crew->lock);
-	for (unsigned i = 0; i < crew->threads; i++)
-		pthread_join(crew->thread[i], NULL);
+	atomic_store(&readahead->leave, true);
+	pthread_mutex_lock(&readahead->lock);
+	pthread_cond_broadcast(&readahead->wanted);
+	pthread_mutex_unlock(&readahead->lock);
+	for (unsigned i = 0; i < readahead->threads; i++)
+		pthread_join(readahead->thread[i], NULL);
 	for (unsigned side = 0; side < OW_SIDES; side++)
-		crew->feed[side]->crew = NULL;
-	pthread_cond_destroy(&crew->wanted);
-	pthread_mutex_destroy(&crew->lock);
-	free(crew);
+		readahead->batches[side]->readahead = NULL;
+	pthread_cond_destroy(&readahead->wanted);
+	pthread_mutex_destroy(&readahead->lock);
+	free(readahead);
 }

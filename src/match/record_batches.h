@@ -35,20 +35,20 @@ int64_t ow_time_base_common(const struct ow_time_base *base, int64_t time_ns);
 struct ow_record_batches;
 struct ow_readahead;
 
-int ow_record_batches_start(struct ow_record_reader *tap, const struct ow_time_base *base,
-                            struct ow_record_batches **ret_feed);
+int ow_record_batches_start(struct ow_record_reader *input, const struct ow_time_base *base,
+                            struct ow_record_batches **ret_batches);
 /* The next batch, valid until the call after the next; NULL at the end (0) or on failure (negative errno). */
-int ow_record_batches_next(struct ow_record_batches *feed, const struct ow_batch **ret_batch, struct ow_error *err);
+int ow_record_batches_next(struct ow_record_batches *batches, const struct ow_batch **ret_batch, struct ow_error *err);
 /*
  * After the end was taken: the latest time of the file, including frames without a record; INT64_MIN if none has a
  * time.
  */
-int64_t ow_record_batches_last_ns(const struct ow_record_batches *feed);
+int64_t ow_record_batches_last_ns(const struct ow_record_batches *batches);
 /* Stops and frees; the caller owns the reader again. The read-ahead threads must have ended. Does nothing for NULL. */
-void ow_record_batches_stop(struct ow_record_batches *feed);
+void ow_record_batches_stop(struct ow_record_batches *batches);
 
-#define OW_READAHEAD_MAX OW_SIDES /* a thread for each feed: more would only wait */
+#define OW_READAHEAD_MAX OW_SIDES /* a thread for each side: more would only wait */
 /* Read-ahead threads for both sides; NULL if none can be started, which only takes longer. */
-struct ow_readahead *ow_readahead_start(struct ow_record_batches *const feed[OW_SIDES], unsigned threads);
+struct ow_readahead *ow_readahead_start(struct ow_record_batches *const batches[OW_SIDES], unsigned threads);
 /* Does nothing for NULL. */
-void ow_readahead_leave(struct ow_readahead *crew);
+void ow_readahead_leave(struct ow_readahead *readahead);

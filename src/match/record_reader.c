@@ -17,105 +17,106 @@
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
 #define TIME_MAX_NS ((INT64_C(1) << 62) - 1)
 
-static int compile_filters(struct ow_record_reader *tap, const char *path, struct ow_error *err)
+static int compile_filters(struct ow_record_reader *input, const char *path, struct ow_error *err)
 {
-	uint16_t linktype = ow_reader_info(tap->reader)->linktype;
+	uint16_t linktype = ow_reader_info(input->reader)->linktype;
 	int r = 0;
-	if (tap->choice.filter)
-		r = ow_packet_filter_compile(path, linktype, tap->choice.filter, &tap->filter, err);
-	for (unsigned i = 0; r == 0 && i < tap->choice.classes; i++)
-		r = ow_packet_filter_compile(path, linktype, tap->choice.class_filter[i], &tap->class_filter[i], err);
+	if (input->choice.filter)
+		r = ow_packet_filter_compile(path, linktype, input->choice.filter, &input->filter, err);
+	for (unsigned i = 0; r == 0 && i < input->choice.classes; i++)
+		r = ow_packet_filter_compile(path, linktype, input->choice.class_filter[i], &input->class_filter[i],
+		                             err);
 	return r;
 }
 
 /* Finds out about stamps of a capture device, and uses them if that was asked for. */
-static int find_stamps(struct ow_record_reader *tap, const char *path, struct ow_error *err)
+static int find_stamps(struct ow_record_reader *input, const char *path, struct ow_error *err)
 {
-	int r = ow_reader_find_stamps(tap->reader, &tap->device, err);
-	if (r < 0 || tap->choice.stamps == OW_STAMPS_CAPTURE)
+	int r = ow_reader_find_stamps(input->reader, &input->device, err);
+	if (r < 0 || input->choice.stamps == OW_STAMPS_CAPTURE)
 		return r;
-	if (tap->device.device != OW_DEVICE_NONE)
-		ow_reader_use_stamps(tap->reader, &tap->device);
-	else if (tap->choice.stamps == OW_STAMPS_TRAILER)
+	if (input->device.device != OW_DEVICE_NONE)
+		ow_reader_use_stamps(input->reader, &input->device);
+	else if (input->choice.stamps == OW_STAMPS_TRAILER)
 		return ow_error_set(err, EINVAL, "%.200s: no time stamps of a capture device in its frames", path);
 	return 0;
 }
 
-int ow_record_reader_open(struct ow_record_reader *tap, const char *path, const struct ow_frame_choice *choice,
+int ow_record_reader_open(struct ow_record_reader *input, const char *path, const struct ow_frame_choice *choice,
                           int64_t dedup_ns, uint64_t seed, struct ow_error *err)
 {
-	memset(tap, 0, sizeof *tap);
-	tap->choice = *choice;
-	int r = ow_reader_open(path, &tap->reader, err);
+	memset(input, 0, sizeof *input);
+	input->choice = *choice;
+	int r = ow_reader_open(path, &input->reader, err);
 	if (r == 0)
-		r = find_stamps(tap, path, err);
+		r = find_stamps(input, path, err);
 	if (r == 0)
-		r = compile_filters(tap, path, err);
+		r = compile_filters(input, path, err);
 	if (r < 0) {
-		ow_record_reader_close(tap);
+		ow_record_reader_close(input);
 		return r;
 	}
-	tap->fragmented = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->fragmented);
+	input->fragmented = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->fragmented);
 	if (choice->filter) {
-		tap->accepted = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->accepted);
-		tap->rejected = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->rejected);
+		input->accepted = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->accepted);
+		input->rejected = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->rejected);
 	}
-	bool scarce = !tap->fragmented || (choice->filter && (!tap->accepted || !tap->rejected));
-	r = !scarce ? ow_flow_table_create(seed, &tap->flows) : -ENOMEM;
+	bool scarce = !input->fragmented || (choice->filter && (!input->accepted || !input->rejected));
+	r = !scarce ? ow_flow_table_create(seed, &input->flows) : -ENOMEM;
 	if (r == 0 && dedup_ns > 0)
-		r = ow_record_reader_dedup(tap, &(struct ow_copy_rule){.within_ns = dedup_ns, .most = UINT32_MAX});
+		r = ow_record_reader_dedup(input, &(struct ow_copy_rule){.within_ns = dedup_ns, .most = UINT32_MAX});
 	if (r < 0) {
-		ow_record_reader_close(tap);
+		ow_record_reader_close(input);
 		return ow_error_set(err, -r, "%s: %s", path, strerror(-r));
 	}
 	return 0;
 }
 
-int ow_record_reader_dedup(struct ow_record_reader *tap, const struct ow_copy_rule *rule)
+int ow_record_reader_dedup(struct ow_record_reader *input, const struct ow_copy_rule *rule)
 {
-	if (!tap->dedup && !(tap->dedup = ow_duplicate_filter_create()))
+	if (!input->dedup && !(input->dedup = ow_duplicate_filter_create()))
 		return -ENOMEM;
-	tap->copies = *rule;
+	input->copies = *rule;
 	return 0;
 }
 
-void ow_record_reader_close(struct ow_record_reader *tap)
+void ow_record_reader_close(struct ow_record_reader *input)
 {
-	ow_reader_close(tap->reader);
-	ow_flow_table_free(tap->flows);
-	ow_duplicate_filter_free(tap->dedup);
-	ow_packet_filter_done(&tap->filter);
+	ow_reader_close(input->reader);
+	ow_flow_table_free(input->flows);
+	ow_duplicate_filter_free(input->dedup);
+	ow_packet_filter_done(&input->filter);
 	for (unsigned i = 0; i < OW_MATCH_CLASSES_MAX; i++)
-		ow_packet_filter_done(&tap->class_filter[i]);
-	free(tap->fragmented);
-	free(tap->accepted);
-	free(tap->rejected);
-	memset(tap, 0, sizeof *tap);
+		ow_packet_filter_done(&input->class_filter[i]);
+	free(input->fragmented);
+	free(input->accepted);
+	free(input->rejected);
+	memset(input, 0, sizeof *input);
 }
 
-int ow_record_reader_start(struct ow_record_reader *tap, const struct ow_identity *identity, struct ow_error *err)
+int ow_record_reader_start(struct ow_record_reader *input, const struct ow_identity *identity, struct ow_error *err)
 {
-	tap->identity = *identity;
-	tap->frames = tap->next = 0;
-	tap->passed = false;
-	tap->filter.inner = identity->inner;
-	for (unsigned i = 0; i < tap->choice.classes; i++)
-		tap->class_filter[i].inner = identity->inner;
-	tap->cut.count = 1;
-	tap->cutter.first = 0;
-	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id &&
-	                 !identity->tcp && !identity->cut && !tap->notes && !tap->cutter.there;
-	if (tap->facts.fragments)
-		memset(tap->fragmented, 0, OW_IDENTITY_CUT_BITS / 8);
-	if (tap->rejected) /* what was accepted stays known */
-		memset(tap->rejected, 0, OW_IDENTITY_CUT_BITS / 8);
-	tap->facts = (struct ow_record_reader_facts){.least_available = UINT32_MAX};
-	ow_silences_init(&tap->facts.silences);
-	tap->previous_ns = 0;
-	ow_flow_table_reset(tap->flows);
-	if (tap->dedup)
-		ow_duplicate_filter_reset(tap->dedup);
-	return ow_reader_rewind(tap->reader, err);
+	input->identity = *identity;
+	input->frames = input->next = 0;
+	input->passed = false;
+	input->filter.inner = identity->inner;
+	for (unsigned i = 0; i < input->choice.classes; i++)
+		input->class_filter[i].inner = identity->inner;
+	input->cut.count = 1;
+	input->cutter.first = 0;
+	input->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id &&
+	                   !identity->tcp && !identity->cut && !input->notes && !input->cutter.there;
+	if (input->facts.fragments)
+		memset(input->fragmented, 0, OW_IDENTITY_CUT_BITS / 8);
+	if (input->rejected) /* what was accepted stays known */
+		memset(input->rejected, 0, OW_IDENTITY_CUT_BITS / 8);
+	input->facts = (struct ow_record_reader_facts){.least_available = UINT32_MAX};
+	ow_silences_init(&input->facts.silences);
+	input->previous_ns = 0;
+	ow_flow_table_reset(input->flows);
+	if (input->dedup)
+		ow_duplicate_filter_reset(input->dedup);
+	return ow_reader_rewind(input->reader, err);
 }
 
 /* Updates the facts about times and returns the time of the frame. */
@@ -390,29 +391,29 @@ static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, 
 /*
  * Notes the time between two files of a set, if it is far longer than that between two frames: a file may be missing.
  */
-static void note_gap_between_files(struct ow_record_reader *tap, int64_t time_ns)
+static void note_gap_between_files(struct ow_record_reader *input, int64_t time_ns)
 {
-	struct ow_record_reader_facts *f = &tap->facts;
-	if (!f->packets || tap->previous_ns <= 0 || time_ns <= f->last_ns || time_ns > TIME_MAX_NS)
+	struct ow_record_reader_facts *f = &input->facts;
+	if (!f->packets || input->previous_ns <= 0 || time_ns <= f->last_ns || time_ns > TIME_MAX_NS)
 		return;
 	int64_t usual_ns = (f->last_ns - f->first_ns) / (int64_t)f->packets;
 	if (time_ns - f->last_ns <= FILES_APART * usual_ns)
 		return;
 	ow_silences_note_files(&f->silences, f->last_ns, time_ns);
-	tap->previous_ns = time_ns; /* so that it is not noted as a silence within a file */
+	input->previous_ns = time_ns; /* so that it is not noted as a silence within a file */
 }
 
 /* Keeps the frames of the time that was asked for. Returns how many. */
-static int keep_in_time(struct ow_record_reader *tap, int frames)
+static int keep_in_time(struct ow_record_reader *input, int frames)
 {
 	/* Frames of a capture may be out of order by as much as anyone waits for a packet. */
 	const int64_t disorder_ns = 60 * OW_NS_PER_S;
 	int kept = 0;
 	for (int i = 0; i < frames; i++) {
-		int64_t t = tap->frame[i].time_ns;
-		tap->passed |= t > tap->choice.until_ns && t - disorder_ns > tap->choice.until_ns;
-		if (t >= tap->choice.since_ns && t < tap->choice.until_ns)
-			tap->frame[kept++] = tap->frame[i];
+		int64_t t = input->frame[i].time_ns;
+		input->passed |= t > input->choice.until_ns && t - disorder_ns > input->choice.until_ns;
+		if (t >= input->choice.since_ns && t < input->choice.until_ns)
+			input->frame[kept++] = input->frame[i];
 	}
 	return kept;
 }
@@ -452,74 +453,75 @@ static bool takes(struct ow_record_reader *s, const struct ow_frame *frame)
  * Keeps the frames that the filter accepts. Times of all frames are noted before: a capture covers the time in which
  * it shows other packets.
  */
-static int keep_filtered(struct ow_record_reader *tap, int frames)
+static int keep_filtered(struct ow_record_reader *input, int frames)
 {
 	int kept = 0;
 	for (int i = 0; i < frames; i++) {
 		bool untimed;
-		int64_t t = frame_time(tap, &tap->frame[i], &untimed);
-		if (!takes(tap, &tap->frame[i]))
+		int64_t t = frame_time(input, &input->frame[i], &untimed);
+		if (!takes(input, &input->frame[i]))
 			continue;
-		tap->time_ns[kept] = t;
-		tap->untimed[kept] = untimed;
-		tap->frame[kept++] = tap->frame[i];
+		input->time_ns[kept] = t;
+		input->untimed[kept] = untimed;
+		input->frame[kept++] = input->frame[i];
 	}
-	tap->facts.filtered += (uint64_t)(frames - kept);
+	input->facts.filtered += (uint64_t)(frames - kept);
 	return kept;
 }
 
 /* Reads frames until some are chosen. Returns how many, 0 at the end. */
-static int read_chosen(struct ow_record_reader *tap, struct ow_error *err)
+static int read_chosen(struct ow_record_reader *input, struct ow_error *err)
 {
-	bool timed = tap->choice.since_ns != INT64_MIN || tap->choice.until_ns != INT64_MAX;
+	bool timed = input->choice.since_ns != INT64_MIN || input->choice.until_ns != INT64_MAX;
 	for (;;) {
-		int frames = tap->passed ? 0 : ow_reader_read(tap->reader, tap->frame, OW_RECORD_READER_FRAMES, err);
+		int frames =
+			input->passed ? 0 : ow_reader_read(input->reader, input->frame, OW_RECORD_READER_FRAMES, err);
 		if (frames <= 0)
 			return frames;
 		if (timed)
-			frames = keep_in_time(tap, frames);
-		if (frames && tap->facts.packets == 0)
-			tap->linktype = tap->frame[0].linktype;
-		if (frames && ow_reader_info(tap->reader)->after_gap)
-			note_gap_between_files(tap, tap->frame[0].time_ns);
-		if (frames && tap->choice.filter)
-			frames = keep_filtered(tap, frames);
+			frames = keep_in_time(input, frames);
+		if (frames && input->facts.packets == 0)
+			input->linktype = input->frame[0].linktype;
+		if (frames && ow_reader_info(input->reader)->after_gap)
+			note_gap_between_files(input, input->frame[0].time_ns);
+		if (frames && input->choice.filter)
+			frames = keep_filtered(input, frames);
 		if (frames)
 			return frames;
 	}
 }
 
-static int read_frames(struct ow_record_reader *tap, struct ow_error *err)
+static int read_frames(struct ow_record_reader *input, struct ow_error *err)
 {
-	int frames = read_chosen(tap, err);
-	bool mapped = frames > 0 && ow_reader_info(tap->reader)->mapped;
-	tap->frames = frames > 0 ? frames : 0;
-	tap->next = 0;
-	tap->ahead = mapped ? (size_t)(tap->frame[frames - 1].data - tap->frame[0].data) : 0;
+	int frames = read_chosen(input, err);
+	bool mapped = frames > 0 && ow_reader_info(input->reader)->mapped;
+	input->frames = frames > 0 ? frames : 0;
+	input->next = 0;
+	input->ahead = mapped ? (size_t)(input->frame[frames - 1].data - input->frame[0].data) : 0;
 	return frames;
 }
 
-int ow_record_reader_read(struct ow_record_reader *tap, struct ow_record record[OW_RECORD_READER_BATCH],
+int ow_record_reader_read(struct ow_record_reader *input, struct ow_record record[OW_RECORD_READER_BATCH],
                           struct ow_error *err)
 {
-	int records = 0, most = OW_RECORD_READER_BATCH - (tap->cutter.there ? (int)OW_CUTS_MAX : 1);
+	int records = 0, most = OW_RECORD_READER_BATCH - (input->cutter.there ? (int)OW_CUTS_MAX : 1);
 	while (records <= most) {
-		int more = tap->next == tap->frames ? read_frames(tap, err) : 1;
+		int more = input->next == input->frames ? read_frames(input, err) : 1;
 		if (more < 0)
 			return more;
 		if (more == 0)
 			break;
-		int i = tap->next, room = OW_RECORD_READER_BATCH - records, left = tap->frames - i;
-		int plains = take_plains(tap, &tap->frame[i], left < room ? left : room, &record[records]);
-		tap->facts.mixed_links |= tap->frame[i].linktype != tap->linktype;
+		int i = input->next, room = OW_RECORD_READER_BATCH - records, left = input->frames - i;
+		int plains = take_plains(input, &input->frame[i], left < room ? left : room, &record[records]);
+		input->facts.mixed_links |= input->frame[i].linktype != input->linktype;
 		records += plains;
-		tap->next += plains;
+		input->next += plains;
 		if (plains)
 			continue;
-		if (tap->ahead)
-			ow_frame_load_ahead(&tap->frame[i], tap->ahead);
-		records += take_frame(tap, &tap->frame[i], &record[records]);
-		tap->next++;
+		if (input->ahead)
+			ow_frame_load_ahead(&input->frame[i], input->ahead);
+		records += take_frame(input, &input->frame[i], &record[records]);
+		input->next++;
 	}
 	return records;
 }

@@ -79,21 +79,21 @@ struct ow_record_reader {
 };
 
 /* dedup_ns: packets that come again within this time are copies; 0 or less = there are none. */
-int ow_record_reader_open(struct ow_record_reader *tap, const char *path, const struct ow_frame_choice *choice,
+int ow_record_reader_open(struct ow_record_reader *input, const char *path, const struct ow_frame_choice *choice,
                           int64_t dedup_ns, uint64_t seed, struct ow_error *err);
 /*
  * From the next start on, records contain how long ago the same packet was shown, and copies by this rule are marked.
  * Returns 0 or -ENOMEM.
  */
-int ow_record_reader_dedup(struct ow_record_reader *tap, const struct ow_copy_rule *rule);
-void ow_record_reader_close(struct ow_record_reader *tap);
+int ow_record_reader_dedup(struct ow_record_reader *input, const struct ow_copy_rule *rule);
+void ow_record_reader_close(struct ow_record_reader *input);
 /*
  * Rewinds, with this identity, and with notes and cutter as the caller has set them. Flows are numbered again: with the
  * same identity as before, in the same way.
  */
-int ow_record_reader_start(struct ow_record_reader *tap, const struct ow_identity *identity, struct ow_error *err);
+int ow_record_reader_start(struct ow_record_reader *input, const struct ow_identity *identity, struct ow_error *err);
 /* The next records, at least one unless the file is at its end (0). Negative errno on failure. */
-int ow_record_reader_read(struct ow_record_reader *tap, struct ow_record record[OW_RECORD_READER_BATCH],
+int ow_record_reader_read(struct ow_record_reader *input, struct ow_record record[OW_RECORD_READER_BATCH],
                           struct ow_error *err);
 /* The number of frames without a record. */
 uint64_t ow_record_reader_skipped(const struct ow_record_reader_facts *facts);

@@ -24,13 +24,13 @@ int ow_match_run(struct ow_match *m, struct ow_error *err)
 
 static uint32_t least_available(const struct ow_match_pass *p)
 {
-	uint32_t a = p->tap[OW_SIDE_A].facts.least_available, b = p->tap[OW_SIDE_B].facts.least_available;
+	uint32_t a = p->input[OW_SIDE_A].facts.least_available, b = p->input[OW_SIDE_B].facts.least_available;
 	return a < b ? a : b;
 }
 
 static bool limit_too_high(const struct ow_match_pass *p)
 {
-	return (p->tap[OW_SIDE_A].facts.below_limit || p->tap[OW_SIDE_B].facts.below_limit) &&
+	return (p->input[OW_SIDE_A].facts.below_limit || p->input[OW_SIDE_B].facts.below_limit) &&
 	       least_available(p) < p->plan.identity.hash_limit;
 }
 
@@ -122,7 +122,7 @@ static bool correct_drift(struct ow_match *m)
 	if (!refined && !ow_skew_estimate(&p->skew, &ppb))
 		return false;
 	if (p->plan.drift == 0)
-		p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
+		p->plan.drift_from_ns = p->input[OW_SIDE_B].facts.first_ns;
 	double sampled = p->plan.drift;
 	p->plan.drift -= ppb / 1e9;
 	/* The samples took queues that grow for a drift, and the fastest packets show that there is none. */

@@ -26,14 +26,15 @@ static uint64_t unmatched(const struct ow_match_pass *p, enum ow_side side)
 static bool superframes_likely(const struct ow_match_pass *p)
 {
 	return p->plan.identity.tcp != OW_TCP_ANY_NUMBERS &&
-	       (p->tap[OW_SIDE_A].facts.longest_tcp >= SUPERFRAME_FROM ||
-	        p->tap[OW_SIDE_B].facts.longest_tcp >= SUPERFRAME_FROM) &&
+	       (p->input[OW_SIDE_A].facts.longest_tcp >= SUPERFRAME_FROM ||
+	        p->input[OW_SIDE_B].facts.longest_tcp >= SUPERFRAME_FROM) &&
 	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
 }
 
 static void learn_segments(struct ow_match_pass *p)
 {
-	const uint32_t longest[OW_SIDES] = {p->tap[OW_SIDE_A].facts.longest_tcp, p->tap[OW_SIDE_B].facts.longest_tcp};
+	const uint32_t longest[OW_SIDES] = {p->input[OW_SIDE_A].facts.longest_tcp,
+	                                    p->input[OW_SIDE_B].facts.longest_tcp};
 	ow_tcp_segments_learn(&p->pieces, longest);
 }
 
@@ -62,7 +63,7 @@ static int try_segments(struct ow_match *m, struct ow_error *err)
 static bool tunnelled_superframes_likely(const struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
-	const struct ow_record_reader_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
+	const struct ow_record_reader_facts *a = &p->input[OW_SIDE_A].facts, *b = &p->input[OW_SIDE_B].facts;
 	return m->options.inner == OW_AUTO && m->options.segments != OW_OFF && !p->plan.identity.inner &&
 	       p->plan.identity.tcp != OW_TCP_ANY_NUMBERS &&
 	       (a->longest_tunnel >= SUPERFRAME_FROM || b->longest_tunnel >= SUPERFRAME_FROM) &&
@@ -114,13 +115,13 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
 static uint64_t unknown_tcp(const struct ow_match_pass *p, enum ow_side side)
 {
 	uint64_t n = 0;
-	uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+	uint32_t flows = ow_flow_table_count(p->input[side].flows);
 	for (uint32_t i = 0; i < flows; i++) {
 		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
-		const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, i);
+		const struct ow_flow_key *key = ow_flow_table_key(p->input[side].flows, i);
 		if (e && key && e->direction == OW_DIRECTIONS && key->proto == PROTO_TCP &&
 		    (p->plan.identity.level == OW_LEVEL_NAT ||
-		     ow_flow_table_find(p->tap[!side].flows, key) != UINT32_MAX))
+		     ow_flow_table_find(p->input[!side].flows, key) != UINT32_MAX))
 			n += e->unmatched;
 	}
 	return n;
@@ -145,7 +146,7 @@ static bool tcp_rewriting_likely(const struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
 	uint64_t n = exchanged(p);
-	return p->tap[OW_SIDE_A].facts.longest_tcp && p->tap[OW_SIDE_B].facts.longest_tcp && n >= REWRITTEN_LEAST &&
+	return p->input[OW_SIDE_A].facts.longest_tcp && p->input[OW_SIDE_B].facts.longest_tcp && n >= REWRITTEN_LEAST &&
 	       (double)n > REWRITTEN_SHARE * (double)ow_match_matched(p);
 }
 
@@ -206,7 +207,7 @@ static int loosen_tcp(struct ow_match *m, struct ow_error *err)
 static bool fragments_likely(const struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
-	return (p->tap[OW_SIDE_A].facts.fragments || p->tap[OW_SIDE_B].facts.fragments) &&
+	return (p->input[OW_SIDE_A].facts.fragments || p->input[OW_SIDE_B].facts.fragments) &&
 	       p->unmatched_frames[OW_SIDE_A] && p->unmatched_frames[OW_SIDE_B];
 }
 
@@ -221,7 +222,7 @@ static int name_fragmented(struct ow_match *m)
 	if (!m->cut && !(m->cut = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *m->cut)))
 		return -ENOMEM;
 	for (size_t i = 0; i < OW_IDENTITY_CUT_BITS / 64; i++)
-		m->cut[i] = p->tap[OW_SIDE_A].fragmented[i] | p->tap[OW_SIDE_B].fragmented[i];
+		m->cut[i] = p->input[OW_SIDE_A].fragmented[i] | p->input[OW_SIDE_B].fragmented[i];
 	p->plan.identity.cut = m->cut;
 	return 0;
 }
@@ -262,7 +263,7 @@ static int try_fragments(struct ow_match *m, struct ow_error *err)
 static bool flows_mix(const struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
-	return p->plan.identity.level == OW_LEVEL_NAT && !p->tap[OW_SIDE_A].pairs &&
+	return p->plan.identity.level == OW_LEVEL_NAT && !p->input[OW_SIDE_A].pairs &&
 	       (p->repeats[OW_A_TO_B] || p->repeats[OW_B_TO_A] || exchanged(p));
 }
 
@@ -270,12 +271,12 @@ static bool flows_mix(const struct ow_match *m)
 static int pair_flows(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_match_pass *p = &m->pass;
-	const struct ow_flow_table *const keys[OW_SIDES] = {p->tap[OW_SIDE_A].flows, p->tap[OW_SIDE_B].flows};
+	const struct ow_flow_table *const keys[OW_SIDES] = {p->input[OW_SIDE_A].flows, p->input[OW_SIDE_B].flows};
 	if (ow_flow_pairs_learn(&p->flow_pairs, keys) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		p->tap[side].pair = p->flow_pairs.name[side];
-		p->tap[side].pairs = p->flow_pairs.names[side];
+		p->input[side].pair = p->flow_pairs.name[side];
+		p->input[side].pairs = p->flow_pairs.names[side];
 	}
 	ow_directions_forget(p->directions);
 	return ow_match_settle(m, err);
@@ -287,7 +288,7 @@ static int pair_flows(struct ow_match *m, struct ow_error *err)
 static bool udp_superframes_likely(const struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
-	uint32_t a = p->tap[OW_SIDE_A].facts.longest_udp, b = p->tap[OW_SIDE_B].facts.longest_udp;
+	uint32_t a = p->input[OW_SIDE_A].facts.longest_udp, b = p->input[OW_SIDE_B].facts.longest_udp;
 	bool jumbo = a == b && a >= OW_JUMBO_LEAST && a <= OW_JUMBO_MOST;
 	return (a >= SUPERFRAME_FROM || b >= SUPERFRAME_FROM) && a && b && !jumbo &&
 	       p->plan.identity.hash_limit == UINT32_MAX && p->unmatched_frames[OW_SIDE_A] &&
@@ -297,24 +298,24 @@ static bool udp_superframes_likely(const struct ow_match *m)
 /* Notes the datagrams of a capture. */
 static int note_datagrams(struct ow_match *m, enum ow_side side, struct ow_error *err)
 {
-	struct ow_record_reader *tap = &m->pass.tap[side];
+	struct ow_record_reader *input = &m->pass.input[side];
 	struct ow_record record[OW_RECORD_READER_BATCH];
 	if (!m->datagrams[side] && !(m->datagrams[side] = ow_datagrams_create()))
 		return ow_error_set(err, ENOMEM, "out of memory");
 	ow_datagrams_reset(m->datagrams[side]);
-	tap->notes = m->datagrams[side];
-	int r = ow_record_reader_start(tap, &m->pass.plan.identity, err);
+	input->notes = m->datagrams[side];
+	int r = ow_record_reader_start(input, &m->pass.plan.identity, err);
 	for (int n = 1; r == 0 && n > 0;) {
-		n = ow_record_reader_read(tap, record, err);
+		n = ow_record_reader_read(input, record, err);
 		r = n < 0 ? n : 0;
 	}
-	tap->notes = NULL;
+	input->notes = NULL;
 	return r;
 }
 
 static int cut_datagrams(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_record_reader *a = &m->pass.tap[OW_SIDE_A], *b = &m->pass.tap[OW_SIDE_B];
+	struct ow_record_reader *a = &m->pass.input[OW_SIDE_A], *b = &m->pass.input[OW_SIDE_B];
 	a->cutter.there = b->cutter.there = NULL;
 	int r = note_datagrams(m, OW_SIDE_A, err);
 	if (r == 0)
@@ -340,7 +341,7 @@ static int try_datagrams(struct ow_match *m, struct ow_error *err)
 	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
 	if (r < 0 || (double)before > SEGMENTS_GAIN * (double)after)
 		return r;
-	p->tap[OW_SIDE_A].cutter = p->tap[OW_SIDE_B].cutter = (struct ow_cutter){0};
+	p->input[OW_SIDE_A].cutter = p->input[OW_SIDE_B].cutter = (struct ow_cutter){0};
 	m->cuts_datagrams = false;
 	return ow_match_run(m, err);
 }

@@ -64,7 +64,7 @@ static const char *name(unsigned side)
 /* The reader's own message begins with the path. */
 static int warn_damage(struct ow_match *m, unsigned side)
 {
-	const char *damage = ow_reader_damage(m->pass.tap[side].reader), *path = m->report.capture[side].path;
+	const char *damage = ow_reader_damage(m->pass.input[side].reader), *path = m->report.capture[side].path;
 	size_t length = strlen(path);
 	if (!damage)
 		return 0;
@@ -75,8 +75,8 @@ static int warn_damage(struct ow_match *m, unsigned side)
 /* Copies that the capture shows, left out. */
 static int warn_copies(struct ow_match *m, unsigned side)
 {
-	const struct ow_record_reader *tap = &m->pass.tap[side];
-	uint64_t copies = tap->facts.copies - m->pass.resent[side], resent = m->pass.resent[side];
+	const struct ow_record_reader *input = &m->pass.input[side];
+	uint64_t copies = input->facts.copies - m->pass.resent[side], resent = m->pass.resent[side];
 	uint64_t lost = m->pass.maybe_copied[side];
 	char longest[OW_DURATION_TEXT], doubt[200] = "", more[100] = "";
 	if (!copies)
@@ -84,7 +84,7 @@ static int warn_copies(struct ow_match *m, unsigned side)
 	if (m->options.dedup_ns)
 		return warn(m, "%s: %llu %s of what the capture had shown before; left out", name(side),
 		            (unsigned long long)copies, ow_plural(copies, "packet is a copy", "packets are copies"));
-	ow_duration_text((double)ow_copy_rule_longest(&tap->copies), longest);
+	ow_duration_text((double)ow_copy_rule_longest(&input->copies), longest);
 	if (resent)
 		snprintf(doubt, sizeof doubt,
 		         "; hosts repeat packets as soon as that, too: a lost one among them looks like a copy, and "
@@ -120,7 +120,7 @@ static int warn_dropped(struct ow_match *m, unsigned side)
 /* A microsecond file with more than 999,999 microseconds is damaged, or has nanoseconds under a wrong header. */
 static int warn_excess(struct ow_match *m, unsigned side)
 {
-	const struct ow_reader_info *info = ow_reader_info(m->pass.tap[side].reader);
+	const struct ow_reader_info *info = ow_reader_info(m->pass.input[side].reader);
 
 	if (info->excess == 0)
 		return 0;
@@ -134,7 +134,7 @@ static int warn_tick(struct ow_match *m, unsigned side)
 {
 	int64_t tick_ns = m->report.capture[side].resolution_ns;
 	char text[OW_DURATION_TEXT];
-	if (tick_ns <= ow_reader_info(m->pass.tap[side].reader)->resolution_ns)
+	if (tick_ns <= ow_reader_info(m->pass.input[side].reader)->resolution_ns)
 		return 0;
 	ow_duration_text((double)tick_ns, text);
 	return warn(m, "%s: all timestamps are multiples of %s: each delay may be off by as much", name(side), text);
@@ -142,23 +142,23 @@ static int warn_tick(struct ow_match *m, unsigned side)
 
 static int warn_capture(struct ow_match *m, unsigned side)
 {
-	const struct ow_record_reader *tap = &m->pass.tap[side];
-	const struct ow_record_reader_facts *f = &tap->facts;
+	const struct ow_record_reader *input = &m->pass.input[side];
+	const struct ow_record_reader_facts *f = &input->facts;
 	char text[OW_DURATION_TEXT];
 	int r = warn_damage(m, side);
-	if (r == 0 && ow_reader_note(tap->reader))
-		r = warn(m, "%s: %s", name(side), ow_reader_note(tap->reader));
+	if (r == 0 && ow_reader_note(input->reader))
+		r = warn(m, "%s: %s", name(side), ow_reader_note(input->reader));
 	if (r == 0)
 		r = warn_dropped(m, side);
 	if (r == 0)
 		r = warn_excess(m, side);
 	const struct ow_result *to = m->report.direction;
-	if (r == 0 && side == OW_SIDE_A && ow_packet_filter_sees_changes(&tap->filter) &&
+	if (r == 0 && side == OW_SIDE_A && ow_packet_filter_sees_changes(&input->filter) &&
 	    to[OW_A_TO_B].lost + to[OW_A_TO_B].extra + to[OW_B_TO_A].lost + to[OW_B_TO_A].extra)
 		r = warn(m, "the filter looks at what routers change (TTL, DSCP, checksum): it may accept a packet at "
 		            "one point "
 		            "only, which then counts as lost or extra");
-	if (r == 0 && side == OW_SIDE_A && ow_packet_filter_sees_length(&tap->filter) &&
+	if (r == 0 && side == OW_SIDE_A && ow_packet_filter_sees_length(&input->filter) &&
 	    (m->report.segments || m->report.fragments))
 		r = warn(m,
 		         "the filter looks at lengths, but a capture shows %s: it may accept a packet at one point "
@@ -172,11 +172,11 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		         "them, and they may count as lost or extra",
 		         name(side), (unsigned long long)f->early_fragments,
 		         ow_plural(f->early_fragments, "datagram", "datagrams"));
-	if (r == 0 && m->options.stamps == OW_STAMPS_CAPTURE && tap->device.device != OW_DEVICE_NONE)
+	if (r == 0 && m->options.stamps == OW_STAMPS_CAPTURE && input->device.device != OW_DEVICE_NONE)
 		r = warn(m,
 		         "%s: the frames have times of a capture device (%s), which are not used: --stamps auto uses "
 		         "them",
-		         name(side), ow_device_name(tap->device.device));
+		         name(side), ow_device_name(input->device.device));
 	if (r == 0)
 		r = warn_tick(m, side);
 	if (r == 0 && f->untimed == f->packets)
@@ -412,17 +412,17 @@ static struct strangers find_strangers(struct ow_match *m, unsigned side)
 {
 	const struct ow_match_pass *p = &m->pass;
 	struct strangers s = {0};
-	uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+	uint32_t flows = ow_flow_table_count(p->input[side].flows);
 	for (uint32_t i = 0; i < flows; i++) {
 		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
-		const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, i);
+		const struct ow_flow_key *key = ow_flow_table_key(p->input[side].flows, i);
 		if (!e || e->direction != OW_DIRECTIONS || !e->unmatched)
 			continue;
 		if (e->unmatched > s.most) {
 			s.most = e->unmatched;
 			s.example = i;
 		}
-		if (!key || ow_flow_table_find(p->tap[!side].flows, key) == UINT32_MAX)
+		if (!key || ow_flow_table_find(p->input[!side].flows, key) == UINT32_MAX)
 			continue;
 		s.seen += e->unmatched;
 		if (e->unmatched > s.most_seen) {
@@ -442,7 +442,7 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 	struct strangers s = find_strangers(m, side);
 	bool seen = (double)s.seen > MANY_UNCLASSIFIED * (double)p->records[side];
 	char flow[OW_FLOW_TEXT] = "?";
-	const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, seen ? s.example_seen : s.example);
+	const struct ow_flow_key *key = ow_flow_table_key(p->input[side].flows, seen ? s.example_seen : s.example);
 	if (key)
 		ow_flow_key_text(key, flow);
 	if (seen)
@@ -471,10 +471,10 @@ static int warn_anonymous(struct ow_match *m)
 	const struct ow_match_pass *p = &m->pass;
 	uint64_t matched = 0, only = 0;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+		uint32_t flows = ow_flow_table_count(p->input[side].flows);
 		for (uint32_t i = 0; i < flows; i++) {
 			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
-			if (!e || !e->matched || !is_anonymous(ow_flow_table_key(p->tap[side].flows, i)))
+			if (!e || !e->matched || !is_anonymous(ow_flow_table_key(p->input[side].flows, i)))
 				continue;
 			matched += side == OW_SIDE_A ? e->matched : 0;
 			only += e->unmatched;
@@ -492,8 +492,8 @@ static int warn_anonymous(struct ow_match *m)
 /* Beyond the limit of the flow table whole networks are one flow, of which some may pass both points and some not. */
 static int warn_coarse(struct ow_match *m)
 {
-	if (!ow_flow_table_is_coarse(m->pass.tap[OW_SIDE_A].flows) &&
-	    !ow_flow_table_is_coarse(m->pass.tap[OW_SIDE_B].flows))
+	if (!ow_flow_table_is_coarse(m->pass.input[OW_SIDE_A].flows) &&
+	    !ow_flow_table_is_coarse(m->pass.input[OW_SIDE_B].flows))
 		return 0;
 	return warn(m,
 	            "more than %u flows: in further ones, traffic that does not pass both points is told from lost "
@@ -508,7 +508,7 @@ static int warn_fragmented(struct ow_match *m)
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		const struct ow_result *r = &m->report.direction[d];
 		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
-		uint64_t here = p->tap[from].facts.fragments, there = p->tap[!from].facts.fragments;
+		uint64_t here = p->input[from].facts.fragments, there = p->input[!from].facts.fragments;
 		uint64_t alone = here > there ? p->unmatched_fragments[from] : p->unmatched_fragments[!from];
 		uint64_t other = here > there ? p->unmatched_fragments[!from] : p->unmatched_fragments[from];
 		alone = alone > other ? alone - other
@@ -527,7 +527,7 @@ static int warn_fragmented(struct ow_match *m)
 static int warn_udp_superframes(struct ow_match *m)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		uint32_t here = m->pass.tap[side].facts.longest_udp, there = m->pass.tap[!side].facts.longest_udp;
+		uint32_t here = m->pass.input[side].facts.longest_udp, there = m->pass.input[!side].facts.longest_udp;
 		if (!m->cuts_datagrams && here > MTU_USUAL && here > there && m->pass.unmatched_frames[side] &&
 		    m->pass.unmatched_frames[!side])
 			return warn(m,
@@ -686,7 +686,7 @@ static int warn_truncated_superframes(struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		uint32_t here = p->tap[side].facts.longest_tcp, there = p->tap[!side].facts.longest_tcp;
+		uint32_t here = p->input[side].facts.longest_tcp, there = p->input[!side].facts.longest_tcp;
 		if (!m->report.segments && p->plan.identity.hash_limit < HEADERS_TO_CUT && here > MTU_USUAL &&
 		    here > there && p->unmatched_frames[side] && p->unmatched_frames[!side])
 			return warn(m,
@@ -703,7 +703,7 @@ static int warn_uncut(struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
 	for (unsigned side = 0; side < OW_SIDES && !m->report.tcp_numbers; side++) {
-		uint32_t here = p->tap[side].facts.longest_tcp;
+		uint32_t here = p->input[side].facts.longest_tcp;
 		if (here > MTU_USUAL && p->unmatched_frames[side] && p->unmatched_frames[!side])
 			return warn(m,
 			            "%s shows TCP packets of up to %u bytes: superframes, which cannot be cut where "
@@ -764,7 +764,7 @@ static int warn_holes(struct ow_match *m, unsigned side)
 		         "%s shows no packet at all for a while %u more times: %llu packets of %s do not count as lost "
 		         "for this reason (--json lists when), %llu count as lost",
 		         name(side), gaps - HOLES_NAMED, outside, name(!side), lost);
-	if (r == 0 && p->tap[side].facts.silences.count == OW_SILENCES_MAX && gaps > OW_SILENCES_MAX / 2)
+	if (r == 0 && p->input[side].facts.silences.count == OW_SILENCES_MAX && gaps > OW_SILENCES_MAX / 2)
 		r = warn(m,
 		         "%s shows no packet for a while more than %d times; only the longest times were looked at, "
 		         "packets of %s in the others may falsely count as lost",
