@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "point/identity_survey.h"
+#include "packet/packet_filter.h"
 #include "point/local_pair.h"
 #include "config/config.h"
 #include "sandbox/privileges.h"
@@ -286,6 +287,20 @@ static void say_changed(void *arg, const char *line)
 	ow_cli_say("oneway live: %s", line);
 }
 
+static void warn_filter(const char *what, const char *filter)
+{
+	const char *caution = filter ? ow_packet_filter_caution(filter) : NULL;
+	if (caution)
+		ow_cli_say("oneway live: warning: %s: %s", what, caution);
+}
+
+static void warn_filters(const struct arguments *args)
+{
+	warn_filter("--filter", args->filter);
+	for (size_t i = 0; i < args->classes.count; i++)
+		warn_filter(args->classes.class[i].name, args->classes.class[i].filter);
+}
+
 static int open_both(struct arguments *args, struct ow_show *show, struct ow_local_pair **ret_both,
                      struct ow_error *err)
 {
@@ -326,6 +341,7 @@ static int open_both(struct arguments *args, struct ow_show *show, struct ow_loc
 		o.intervals = (uint64_t)((args->run_ns - 1) / args->interval_ns) + 1;
 	snprintf(o.segment, sizeof o.segment, "%.31s-%.31s", o.from_name, o.to_name);
 	ow_identity_seed(&o.identity, seed);
+	warn_filters(args);
 	return ow_local_pair_create(&o, ret_both, err);
 }
 

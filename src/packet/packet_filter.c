@@ -62,6 +62,23 @@ bool ow_packet_filter_sees_length(const struct ow_packet_filter *filter)
 	return false;
 }
 
+const char *ow_packet_filter_caution(const char *expression)
+{
+	struct ow_packet_filter filter;
+	const char *caution = NULL;
+	if (ow_packet_filter_compile(NULL, LINKTYPE_ETHERNET, expression, &filter, NULL) < 0)
+		return NULL;
+	if (ow_packet_filter_sees_changes(&filter))
+		caution = "the filter looks at what routers change (TTL, DSCP, checksum): it may accept a packet at "
+			  "one point only, which then counts as lost, extra or unshared";
+	else if (ow_packet_filter_sees_length(&filter))
+		caution = "the filter looks at lengths, which fragments and superframes do not share with the packets "
+			  "of the wire: it may accept a packet at one point only, which then counts as lost, extra or "
+			  "unshared";
+	ow_packet_filter_done(&filter);
+	return caution;
+}
+
 static bool takes_frame(const struct ow_packet_filter *filter, const struct ow_frame *frame)
 {
 	uint32_t len = frame->len;

@@ -41,6 +41,9 @@ bool ow_packet_filter_sees_changes(const struct ow_packet_filter *filter);
 /* Whether it examines the length of packets, which superframes and fragments do not share with the packets of the wire. */
 bool ow_packet_filter_sees_length(const struct ow_packet_filter *filter);
 
+/* Why a filter may accept a packet at one of two live points only, as a sentence; NULL if it does not, or is wrong. */
+const char *ow_packet_filter_caution(const char *expression);
+
 /* For filters that examine IP packets. */
 bool ow_packet_filter_takes_packet(const struct ow_packet_filter *filter, const struct ow_packet *packet);
 

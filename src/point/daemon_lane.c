@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "capture/filter.h"
 #include "config/memory_budget.h"
+#include "packet/packet_filter.h"
 #include "point/daemon_events.h"
 #include "point/daemon_memory.h"
 #include "point/daemon_private.h"
@@ -200,6 +201,9 @@ static void log_agreed(const struct ow_daemon_lane *lane, size_t stamps)
 	                   "agreed on %s: intervals of %s from %s.%03dZ, %s, identity %s, up to %zu packets each", name,
 	                   length, when, (int)(lane->open.t0_ns % OW_NS_PER_S / OW_NS_PER_MS),
 	                   lane->open.method == OW_MESSAGE_RDA ? "rda" : "fold", identity, stamps);
+	const char *caution = lane->sending && lane->filter ? ow_packet_filter_caution(lane->filter) : NULL;
+	if (caution)
+		ow_daemon_peer_log(lane->peer, OW_EVENT_WARNING, "%s: %s", name, caution);
 }
 
 /* The run of a lane is over: reports its sum. */

@@ -205,6 +205,30 @@ static struct build packet_of(unsigned version, uint8_t proto, unsigned tags, ui
 	return b;
 }
 
+/* Filters of what changes between two points get a word of caution, all others none. */
+static void caution(void **state)
+{
+	(void)state;
+	static const char *const cautious[] = {"ip[8] > 62", "ip[1] & 0xfc = 0xb8", "ip6[7] = 64",  "greater 1200",
+	                                       "less 100",   "len <= 60",           "ip[2:2] > 500"};
+	static const char *const others[] = {"udp",
+	                                     "tcp port 443",
+	                                     "udp portrange 1-500 and net 10.1.0.0/16",
+	                                     "icmp or icmp6",
+	                                     "src host 192.0.2.1 and not port 53",
+	                                     "ip6 and dst net 2001:db8::/32",
+	                                     "ip multicast or ip6 multicast",
+	                                     "tcp[tcpflags] & tcp-syn != 0",
+	                                     "ip[6:2] & 0x1fff != 0",
+	                                     "no such filter"};
+	for (size_t i = 0; i < sizeof cautious / sizeof *cautious; i++)
+		assert_non_null(ow_packet_filter_caution(cautious[i]));
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		if (ow_packet_filter_caution(others[i]))
+			fail_msg("%s: %s", others[i], ow_packet_filter_caution(others[i]));
+	}
+}
+
 static void only_tcp_is_cut(void **state)
 {
 	(void)state;
@@ -245,6 +269,7 @@ int main(void)
 		cmocka_unit_test(filters_of_the_link_layer_see_the_frame),
 		cmocka_unit_test(what_is_not_in_a_frame_is_refused),
 		cmocka_unit_test(filters_tell_how_far_they_look),
+		cmocka_unit_test(caution),
 		cmocka_unit_test(only_tcp_is_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

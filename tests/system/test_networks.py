@@ -273,17 +273,25 @@ class Fragments(Case):
         self.check(pair, sent=2000, lost=40, unshared_sent=0)
 
     def test_class(self):
-        """A filter by port does not match later fragments, at neither point."""
+        """A filter by port does not match later fragments, at neither point; one that excludes ports matches them where they are; one
+        by length matches at a only: that is unknown, and the log warns of it. None makes packets lost that are not."""
         n = self.network(mtu=1000)
         self.lose(n)
-        more = "    classes: [{name: udp, filter: 'udp portrange 1-1023'}]"
+        filters = {"udp": "udp portrange 1-1023", "others": "not (udp portrange 1-1023 or tcp)", "long": "greater 1200"}
+        more = "    classes:\n" + "".join(f"      - {{name: {name}, filter: '{text}'}}\n" for name, text in filters.items())
         pair = networks.Pair(self, n, more=(more, more))
         n.source("s", [stream("10.2", size=1400, rate=500, count=2000)])
         pair.begin()
         n.go()
         n.wait()
         pair.end()
-        self.check(pair, sent=2000, lost=40, unshared_sent=0, unshared_received=0)
+        for at in ("london", "paris"):
+            lanes = {name: [r for r in pair.lane("london", at) if r["class"] == name] for name in filters}
+            self.assert_measured(lanes["udp"])
+            for name, truth in {"udp": [2000, 40, 0, 0, 0], "others": [0, 0, 0, 0, 1960], "long": [0] * 5}.items():
+                self.assertEqual(self.total(lanes[name], "sent", "lost", "pending", "unshared_sent", "unshared_received"), truth, (name, brief(lanes[name])))
+        self.assertRegex(pair.log["london"], "warning: .*/long to paris: the filter looks at lengths")
+        self.assertNotRegex(pair.log["london"], "/udp .*the filter looks")
 
     def test_of_fragments(self):
         """The source makes fragments of 1500, 1500 and 40 bytes: m cuts the long ones again."""
