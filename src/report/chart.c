@@ -31,18 +31,29 @@ int ow_chart_begin(struct ow_chart *chart, const char *path, int width, int heig
 		return r;
 	fprintf(chart->script, "set terminal %s noenhanced size %d,%d font 'sans,%d' background rgb 'white'\n",
 	        svg ? "svg" : "pngcairo", width, height, svg ? 13 : 10);
-	fputs("set encoding utf8; set border 3 lc rgb '#" OW_CHART_GREY "'; set tics " OW_CHART_TICS "\n"
-	      "set grid back lt 1 lc rgb '#e4e4e4' lw 1\n",
+	fputs("set encoding utf8; set border 3 lc rgb '#" OW_CHART_GREY "'; set tics " OW_CHART_TICS "\n" OW_CHART_GRID,
 	      chart->script);
 	return 0;
 }
 
+/* Bytes at the end of a complete plot. */
+static const char *trailer_of(const struct ow_chart *chart)
+{
+	return has_ending(chart->path, ".svg") ? "</svg>" : "IEND";
+}
+
 int ow_chart_end(struct ow_chart *chart, int r, struct ow_error *err)
 {
-	/* Bytes at the end of a complete plot. */
 	if (r == 0)
-		r = ow_gnuplot_run(chart->script, chart->path, has_ending(chart->path, ".svg") ? "</svg>" : "IEND",
-		                   err);
+		r = ow_gnuplot_run(chart->script, chart->path, trailer_of(chart), err);
+	fclose(chart->script);
+	return r;
+}
+
+int ow_chart_end_in_memory(struct ow_chart *chart, int r, int *ret_picture, struct ow_error *err)
+{
+	if (r == 0)
+		r = ow_gnuplot_draw(chart->script, chart->path, trailer_of(chart), ret_picture, err);
 	fclose(chart->script);
 	return r;
 }

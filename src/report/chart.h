@@ -18,6 +18,7 @@ struct ow_chart {
 
 #define OW_CHART_GREY "636363"
 #define OW_CHART_TICS "nomirror out scale 0.5"
+#define OW_CHART_GRID "set grid back lt 1 lc rgb '#e4e4e4' lw 1\n"
 
 /* -EINVAL unless the name ends in .svg or .png. */
 int ow_chart_check_name(const char *path, struct ow_error *err);
@@ -25,6 +26,9 @@ int ow_chart_check_name(const char *path, struct ow_error *err);
 int ow_chart_begin(struct ow_chart *chart, const char *path, int width, int height, struct ow_error *err);
 /* Draws with gnuplot, unless r is an error. On failure there is no file at path. */
 int ow_chart_end(struct ow_chart *chart, int r, struct ow_error *err);
+
+/* The same, but the picture stays in memory: a file without a name, which the caller closes. */
+int ow_chart_end_in_memory(struct ow_chart *chart, int r, int *ret_picture, struct ow_error *err);
 
 /* The unit of time in which delays of up to `ns` have few digits. */
 struct ow_chart_unit {

@@ -129,24 +129,31 @@ static int copy_out(int picture, const char *path, struct ow_error *err)
 	return failed ? ow_error_set(err, code, "%s: %s", path, strerror(code)) : 0;
 }
 
-int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct ow_error *err)
+int ow_gnuplot_draw(FILE *script, const char *path, const char *trailer, int *ret_picture, struct ow_error *err)
 {
 	if (fflush(script) != 0 || lseek(fileno(script), 0, SEEK_SET) != 0)
 		return ow_error_set(err, errno, "%s: script for gnuplot: %s", path, strerror(errno));
 	int complaints = memfd_create("gnuplot", MFD_CLOEXEC);
 	if (complaints < 0)
 		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
-	/* The plot is made in memory, so that an existing file at path stays until there is a new one. */
 	int output = memfd_create("picture", MFD_CLOEXEC);
-	if (output < 0) {
-		int code = errno;
-		close(complaints);
-		return ow_error_set(err, code, "%s: %s", path, strerror(code));
-	}
-	int r = run(fileno(script), output, complaints, path, trailer, err);
-	if (r == 0)
-		r = copy_out(output, path, err);
+	int r = output < 0 ? ow_error_set(err, errno, "%s: %s", path, strerror(errno))
+	                   : run(fileno(script), output, complaints, path, trailer, err);
 	close(complaints);
-	close(output);
+	if (r == 0)
+		*ret_picture = output;
+	else if (output >= 0)
+		close(output);
+	return r;
+}
+
+/* The plot is made in memory, so that an existing file at path stays until there is a new one. */
+int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct ow_error *err)
+{
+	int picture, r = ow_gnuplot_draw(script, path, trailer, &picture, err);
+	if (r < 0)
+		return r;
+	r = copy_out(picture, path, err);
+	close(picture);
 	return r;
 }

@@ -12,3 +12,5 @@ int ow_gnuplot_begin(const char *path, FILE **ret_script, struct ow_error *err);
  * path.
  */
 int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct ow_error *err);
+/* The same, but the picture stays in memory: a file without a name, which the caller closes. path: for errors. */
+int ow_gnuplot_draw(FILE *script, const char *path, const char *trailer, int *ret_picture, struct ow_error *err);

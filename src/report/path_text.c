@@ -4,9 +4,9 @@
 
 #include "base/format.h"
 #include "base/table.h"
-#include "base/time.h"
 #include "base/word.h"
 #include "path/path.h"
+#include "report/path_view.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,28 +16,10 @@
 #define NAME_MOST  40
 #define NAME_BYTES 200
 
-enum { SENT, LOST, LOSS, MEAN, P99, SHARE, NUMBERS };
-
-static const struct ow_table_column columns[NUMBERS] = {
-	[SENT] = {"sent", 10, 4}, [LOST] = {"lost", 8, 0}, [LOSS] = {"loss", 7, 3},
-	[MEAN] = {"mean", 10, 1}, [P99] = {"p99", 10, 2},  [SHARE] = {"share", 6, 5},
+static const struct ow_table_column columns[OW_HOP_CELLS] = {
+	[OW_HOP_SENT] = {"sent", 10, 4}, [OW_HOP_LOST] = {"lost", 8, 0}, [OW_HOP_LOSS] = {"loss", 7, 3},
+	[OW_HOP_MEAN] = {"mean", 10, 1}, [OW_HOP_P99] = {"p99", 10, 2},  [OW_HOP_SHARE] = {"share", 6, 5},
 };
-
-static void cells_of(const struct ow_result *result, bool known, double share, ow_table_cells cell)
-{
-	for (int i = 0; i < NUMBERS; i++)
-		snprintf(cell[i], OW_TABLE_CELL, "-");
-	ow_format_short(result->sent, 10, cell[SENT]);
-	ow_format_short(result->lost, 8, cell[LOST]);
-	if (result->sent)
-		ow_format_percent((double)result->lost / (double)result->sent, cell[LOSS]);
-	if (result->delay.samples) {
-		ow_duration_text(result->delay.mean_ns, cell[MEAN]);
-		ow_duration_text(result->delay.quantile_ns[OW_Q99], cell[P99]);
-	}
-	if (known)
-		ow_format_percent(share, cell[SHARE]);
-}
 
 static const char *clean(const struct ow_path_report *path, unsigned point, char text[NAME_BYTES])
 {
@@ -64,26 +46,23 @@ static unsigned longest_name(const struct ow_path_report *path)
 	return longest < NAME_LEAST ? NAME_LEAST : longest > NAME_MOST ? NAME_MOST : (unsigned)longest;
 }
 
-static void put_row(const struct ow_table *table, const char *name, unsigned columns_of_name,
-                    const struct ow_result *result, bool known, double share)
+static void put_row(const struct ow_table *table, const char *name, unsigned columns_of_name, ow_table_cells cell,
+                    bool lost)
 {
-	ow_table_cells cell;
 	fputs("  ", table->out);
 	ow_table_name(table->out, name, columns_of_name);
-	cells_of(result, known, share, cell);
-	ow_table_row(table, cell, result->lost ? 1u << LOST : 0);
+	ow_table_row(table, cell, lost ? 1u << OW_HOP_LOST : 0);
 }
 
 static void put_segment(const struct ow_path_report *path, const struct ow_table *table, unsigned columns_of_name,
                         const struct ow_path_segment *segment, enum ow_direction direction)
 {
-	static const struct ow_result none;
 	char name[2 * NAME_BYTES + 4];
-	double share = 0;
-	bool back = direction == OW_B_TO_A, has = segment->report && segment->report->has_direction[direction];
-	bool known = has && ow_path_delay_share(path, segment, direction, &share);
+	ow_table_cells cell;
+	bool back = direction == OW_B_TO_A;
 	hop_name(path, back ? segment->to : segment->from, back ? segment->from : segment->to, name);
-	put_row(table, name, columns_of_name, has ? &segment->result[direction] : &none, known, share);
+	ow_path_hop_cells(path, segment, direction, cell);
+	put_row(table, name, columns_of_name, cell, segment->report && segment->result[direction].lost);
 }
 
 static bool has_segment(const struct ow_path_report *path, unsigned a, unsigned b)
@@ -126,7 +105,7 @@ static void put_lost_at(FILE *out, const struct ow_path_report *path, enum ow_di
 static void put_direction(FILE *out, const struct ow_path_report *path, enum ow_direction direction, unsigned width,
                           bool colour)
 {
-	struct ow_table table = {out, columns, NUMBERS, .colour = colour};
+	struct ow_table table = {out, columns, OW_HOP_CELLS, .colour = colour};
 	unsigned name = ow_table_fit_name(&table, width, 2, NAME_LEAST, longest_name(path));
 	char a[NAME_BYTES], b[NAME_BYTES];
 	bool back = direction == OW_B_TO_A;
@@ -140,8 +119,9 @@ static void put_direction(FILE *out, const struct ow_path_report *path, enum ow_
 		put_segment(path, &table, name, &path->segment[back ? neighbours - 1 - i : i], direction);
 	for (unsigned i = neighbours; i < path->segments; i++)
 		put_segment(path, &table, name, &path->segment[i], direction);
-	put_row(&table, "end to end", name, &path->ends->direction[direction],
-	        path->ends->direction[direction].delay.samples, 1);
+	ow_table_cells cell;
+	ow_path_ends_cells(path, direction, cell);
+	put_row(&table, "end to end", name, cell, path->ends->direction[direction].lost);
 	put_lost_at(out, path, direction);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plot of a match. For each direction, and for each hop of a path, one row of three panels:
+ * The plot of a match. Of a path, first a view of each direction (report/path_view.h). For each direction, and for each
+ * hop of a path, one row of three panels:
  *
  *     delay over time (range, median to p99, median)  |  delay by share of packets that were faster,
  *     loss over time                                  |  stretched towards the slowest
@@ -14,15 +15,18 @@
 #include "estimate/timeline.h"
 #include "path/path.h"
 #include "report/chart.h"
+#include "report/path_view.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define WIDTH_PX     1200
 #define HEAD_PX      50
+#define VIEW_PX      250 /* of a direction of a path */
 #define DIRECTION_PX 500
 #define NAME_COLUMNS 60 /* of the name of a point */
 /* Number of points of the curve of the distribution. */
@@ -505,20 +509,55 @@ static unsigned rows_of(const struct ow_plot *plot, const struct ow_match_report
 	return rows;
 }
 
-static int put_script(struct ow_chart *chart, const struct ow_match_report *report, const struct row *row,
-                      unsigned rows)
+/* All that a plot shows, from the top down: views of a path, and rows. */
+struct contents {
+	const struct ow_match_report *report;
+	const struct ow_path_report *path;
+	enum ow_direction view[OW_DIRECTIONS];
+	unsigned views, rows;
+	struct row *row;
+};
+
+static int find_contents(const struct ow_plot *plot, const struct ow_match_report *report,
+                         const struct ow_path_report *path, struct contents *ret_contents)
+{
+	struct contents c = {.report = report, .path = path, .row = calloc(tracks_of(plot), sizeof *c.row)};
+	if (!c.row)
+		return -ENOMEM;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		if (!report->has_direction[d])
+			continue;
+		if (path)
+			c.view[c.views++] = d;
+		c.rows += rows_of(plot, report, path, d, c.row + c.rows);
+	}
+	*ret_contents = c;
+	return 0;
+}
+
+static void put_heading(struct ow_chart *chart, const struct ow_match_report *report)
 {
 	char heading[600], at[60];
-	fputs("set errorbars 0; set multiplot\n", chart->script);
 	snprintf(heading, sizeof heading, "A: %.250s    B: %.250s", base_name(report->capture[OW_SIDE_A].path),
 	         base_name(report->capture[OW_SIDE_B].path));
 	snprintf(at, sizeof at, "screen 0.075, screen %.6f left tc rgb '#" OW_CHART_GREY "'",
 	         1 - 0.5 * HEAD_PX / chart->height);
 	ow_chart_label(chart, 9, heading, at);
-	double top = (double)HEAD_PX / chart->height, height = (double)DIRECTION_PX / chart->height;
+}
+
+static int put_script(struct ow_chart *chart, const struct contents *c)
+{
+	fputs("set errorbars 0; set multiplot\n", chart->script);
+	put_heading(chart, c->report);
+	double top = (double)HEAD_PX / chart->height, view = (double)VIEW_PX / chart->height,
+	       height = (double)DIRECTION_PX / chart->height;
+	for (unsigned i = 0; i < c->views; i++, top += view) {
+		ow_path_view(chart, c->path, c->view[i], top, view);
+		fputs("unset label 9\n", chart->script);
+	}
 	int r = 0;
-	for (unsigned i = 0; i < rows && r == 0; i++)
-		r = put_row(chart, &row[i], (int)i, top + i * height, height);
+	for (unsigned i = 0; i < c->rows && r == 0; i++)
+		r = put_row(chart, &c->row[i], (int)i, top + i * height, height);
 	fputs("unset multiplot\n", chart->script);
 	return r;
 }
@@ -527,21 +566,56 @@ int ow_plot_write(const struct ow_plot *plot, const struct ow_match_report *repo
                   const char *file, struct ow_error *err)
 {
 	struct ow_chart chart;
-	unsigned rows = 0;
-	struct row *row = calloc(tracks_of(plot), sizeof *row);
-	if (!row)
+	struct contents c;
+	if (find_contents(plot, report, path, &c) < 0)
 		return ow_error_set(err, ENOMEM, "%s: not enough memory", file);
-	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-		if (report->has_direction[d])
-			rows += rows_of(plot, report, path, d, row + rows);
-	}
-	int r = ow_chart_begin(&chart, file, WIDTH_PX, HEAD_PX + DIRECTION_PX * (int)(rows ? rows : 1), err);
+	int height = HEAD_PX + VIEW_PX * (int)c.views + DIRECTION_PX * (int)(c.rows ? c.rows : 1);
+	int r = ow_chart_begin(&chart, file, WIDTH_PX, height, err);
 	if (r == 0) {
-		r = put_script(&chart, report, row, rows);
+		r = put_script(&chart, &c);
 		if (r < 0)
 			ow_error_set(err, -r, "%s: not enough memory", file);
 		r = ow_chart_end(&chart, r, err);
 	}
-	free(row);
+	free(c.row);
+	return r;
+}
+
+/* One view or row as a picture of its own. */
+static int draw(const struct contents *c, unsigned i, int *ret_picture, struct ow_error *err)
+{
+	struct ow_chart chart;
+	bool view = i < c->views;
+	int r = ow_chart_begin(&chart, "plot.svg", WIDTH_PX, view ? VIEW_PX : DIRECTION_PX, err);
+	if (r < 0)
+		return r;
+	fputs("set errorbars 0; set multiplot\n", chart.script);
+	if (view)
+		ow_path_view(&chart, c->path, c->view[i], 0, 1);
+	else if ((r = put_row(&chart, &c->row[i - c->views], 0, 0.03, 1)) < 0)
+		ow_error_set(err, -r, "plot: not enough memory");
+	fputs("unset multiplot\n", chart.script);
+	return ow_chart_end_in_memory(&chart, r, ret_picture, err);
+}
+
+int ow_plot_pictures(const struct ow_plot *plot, const struct ow_match_report *report,
+                     const struct ow_path_report *path, int (*on_picture)(void *arg, const char *name, int picture),
+                     void *arg, struct ow_error *err)
+{
+	struct contents c;
+	if (find_contents(plot, report, path, &c) < 0)
+		return ow_error_set(err, ENOMEM, "plot: not enough memory");
+	int r = 0;
+	for (unsigned i = 0; i < c.views + c.rows && r == 0; i++) {
+		int picture;
+		r = draw(&c, i, &picture, err);
+		if (r < 0)
+			break;
+		r = on_picture(arg, i < c.views ? "the path, hop by hop" : c.row[i - c.views].name, picture);
+		if (r < 0)
+			ow_error_set(err, -r, "plot: %s", strerror(-r));
+		close(picture);
+	}
+	free(c.row);
 	return r;
 }

@@ -21,3 +21,10 @@ int ow_plot_add_path(struct ow_plot *plot, const struct ow_path_packet *packet);
 /* Draws with gnuplot, which must be installed. On failure the file is not there. path: NULL without hops. */
 int ow_plot_write(const struct ow_plot *plot, const struct ow_match_report *report, const struct ow_path_report *path,
                   const char *file, struct ow_error *err);
+/*
+ * The same as single pictures in SVG: views of a path, directions, hops. on_picture gets each with its name, as a file in
+ * memory that is at its beginning or not; 0 or a negative errno, which ends it. -ENOENT: gnuplot is not installed.
+ */
+int ow_plot_pictures(const struct ow_plot *plot, const struct ow_match_report *report,
+                     const struct ow_path_report *path, int (*on_picture)(void *arg, const char *name, int picture),
+                     void *arg, struct ow_error *err);
