@@ -244,7 +244,7 @@ static void create(struct duet *duet, enum ow_method method)
 		                                      .length_ns = load->length_ns,
 		                                      .horizon = (uint32_t)(SECOND / load->length_ns),
 		                                      .patience_ns = 10 * SECOND,
-		                                      .pages_max = 64,
+		                                      .intervals_max = 64,
 		                                      .shift_max_ns = SECOND};
 		struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .cut = on_cut, .arg = p};
 		if (ow_exchange_create(&options, &sinks, &p->x) < 0)
@@ -268,7 +268,7 @@ static void close_interval(struct duet *duet, struct point *p)
 	duet->now_ns = ow_cuts_start(&p->cuts, p->next + 1);
 	struct ow_interval_packets *page = make_page(duet, p);
 	p->next++;
-	if (ow_exchange_page(p->x, page, &clock, duet->now_ns) < 0)
+	if (ow_exchange_packets(p->x, page, &clock, duet->now_ns) < 0)
 		die("the packets of an interval were refused");
 }
 

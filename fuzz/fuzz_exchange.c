@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			struct ow_interval_packets *page = lane_page(interval++, sending, data[0] >> 2 & 3);
 			if (options.shared)
 				lane_flows(page);
-			check(ow_exchange_page(exchange, page, &clock, now) == 0);
+			check(ow_exchange_packets(exchange, page, &clock, now) == 0);
 			now += LANE_LENGTH / 8;
 		}
 		if (size - at < 2) {

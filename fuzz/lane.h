@@ -25,7 +25,7 @@ static inline struct ow_exchange_options lane_options(bool sending, enum ow_meth
 		.length_ns = LANE_LENGTH,
 		.horizon = 1,
 		.patience_ns = LANE_LENGTH,
-		.pages_max = 4,
+		.intervals_max = 4,
 		.buckets = 2,
 		.sample = 3,
 	};

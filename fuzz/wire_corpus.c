@@ -129,7 +129,7 @@ static void record(const char *messages, const char *exchange, const char *name,
 			struct ow_interval_packets *page = lane_page(i, side == 1, shift[side]);
 			if (shared)
 				lane_flows(page);
-			ow_exchange_page(talk.x[side], page, &clock, now);
+			ow_exchange_packets(talk.x[side], page, &clock, now);
 		}
 		converse(&talk, at, now);
 	}

@@ -7,13 +7,13 @@ void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct
 {
 	double faster = speed > 1 ? speed : 1;
 	double retain = (double)OW_RETAIN_NS * faster + (double)(skew_ns < 0 ? -skew_ns : skew_ns);
-	double pages = retain / (double)length_ns + 1;
+	double intervals = retain / (double)length_ns + 1;
 	/* The time for which packets may wait in the threads when these are delayed: longer than a ring holds. */
 	double open = (faster * (double)OW_NS_PER_S + (double)OW_HELD_UP_NS) / (double)length_ns + 3;
 	struct ow_retention r = {
-		.pages_max = pages < OW_RETAIN_MIN   ? OW_RETAIN_MIN
-	                     : pages > OW_RETAIN_MAX ? OW_RETAIN_MAX
-	                                             : (unsigned)pages,
+		.intervals_max = intervals < OW_RETAIN_MIN   ? OW_RETAIN_MIN
+	                         : intervals > OW_RETAIN_MAX ? OW_RETAIN_MAX
+	                                                     : (unsigned)intervals,
 		.open_max = open > 4096 ? 4096 : (unsigned)open,
 		.notice_ns = (int64_t)retain,
 	};
@@ -25,19 +25,19 @@ void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct
 
 uint64_t ow_agree_retained(uint64_t bytes, const struct ow_retention *retention)
 {
-	return bytes / (retention->pages_max + 2) * retention->pages_max;
+	return bytes / (retention->intervals_max + 2) * retention->intervals_max;
 }
 
 size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention)
 {
 	/* Two intervals are open at a time; the others of open_max are for clocks that jump. */
-	uint64_t stamps = bytes / OW_SIGHTING_BYTES / (retention->pages_max + 2);
+	uint64_t stamps = bytes / OW_SIGHTING_BYTES / (retention->intervals_max + 2);
 	return stamps < OW_SIGHTINGS_LEAST ? 0 : stamps;
 }
 
 uint64_t ow_agree_least(const struct ow_retention *retention)
 {
-	return (uint64_t)OW_SIGHTINGS_LEAST * OW_SIGHTING_BYTES * (retention->pages_max + 2);
+	return (uint64_t)OW_SIGHTINGS_LEAST * OW_SIGHTING_BYTES * (retention->intervals_max + 2);
 }
 
 uint64_t ow_agree_needed(const struct ow_config *config, unsigned *ret_lanes)

@@ -20,10 +20,10 @@
 #define OW_SIGHTINGS_LEAST 1024 /* fewer packets in an interval are not enough to measure */
 
 struct ow_retention {
-	unsigned pages_max;  /* intervals that wait for the peer */
-	unsigned open_max;   /* intervals that are open */
-	int64_t notice_ns;   /* after this time the point reports that an interval is not answered */
-	int64_t patience_ns; /* after this time an interval that a connected peer does not answer is given up */
+	unsigned intervals_max; /* intervals that wait for the peer */
+	unsigned open_max;      /* intervals that are open */
+	int64_t notice_ns;      /* after this time the point reports that an interval is not answered */
+	int64_t patience_ns;    /* after this time an interval that a connected peer does not answer is given up */
 };
 /* skew_ns: difference of the two clocks; speed: of the clock (for files that are replayed faster). */
 void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct ow_retention *ret_retention);

@@ -42,20 +42,20 @@ int ow_comparison_ask(struct ow_comparison *c, enum ow_stage stage, const struct
 void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_result *ret_result)
 {
 	struct ow_interval_result *r = ret_result;
-	const struct ow_interval_packets *page = c->slot.page;
+	const struct ow_interval_packets *packets = c->slot.packets;
 	ow_exchange_blank(c->x, c->slot.interval, r);
 	r->cost = c->cost;
 	/* Includes the work since this call began. */
 	uint64_t now_ns = (uint64_t)c->x->now_ns + (uint64_t)(ow_clock_steady_ns() - c->x->entered_ns);
 	r->cost.ready_ns = (int64_t)(now_ns - (uint64_t)r->start_ns - (uint64_t)r->length_ns);
-	if (page) {
-		r->sent = page->count + c->asides;
-		r->total_sent = page->total_packets;
-		r->bytes = page->total_bytes;
-		r->ring_drops_from = page->ring_drops;
-		r->missed = page->missed;
-		r->unreadable = page->unreadable;
-		r->sample_shift = page->sample_shift;
+	if (packets) {
+		r->sent = packets->count + c->asides;
+		r->total_sent = packets->total_packets;
+		r->bytes = packets->total_bytes;
+		r->ring_drops_from = packets->ring_drops;
+		r->missed = packets->missed;
+		r->unreadable = packets->unreadable;
+		r->sample_shift = packets->sample_shift;
 		r->clock_from = c->slot.clock;
 	}
 	if (c->pushed) {
@@ -171,8 +171,8 @@ void ow_comparison_unknown(struct ow_comparison *c, const char *cause)
 
 uint64_t ow_comparison_base(const struct ow_comparison *c, uint64_t id)
 {
-	const struct ow_interval_packets *page = c->slot.page;
-	const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, id) : NULL;
+	const struct ow_interval_packets *packets = c->slot.packets;
+	const struct ow_copy *copy = packets->copies ? ow_interval_packets_copy(packets, id) : NULL;
 	return copy ? copy->base_id : id;
 }
 

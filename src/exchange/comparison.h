@@ -50,7 +50,7 @@ struct ow_comparison {
 	size_t request_size;
 	int64_t requested_ns; /* steady */
 	struct ow_result_cost cost;
-	/* Scope (exchange_scope.h): the receiver's answer, the flows of the page that are compared, and the packets of the
+	/* Scope (exchange_scope.h): the receiver's answer, the flows of the packets that are compared, and the packets of the
 	 * others. */
 	struct ow_scope_answer answer;
 	bool confirmed;

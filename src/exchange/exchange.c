@@ -35,7 +35,7 @@ int ow_exchange_create(const struct ow_exchange_options *options, const struct o
                        struct ow_exchange **ret_exchange)
 {
 	if (options->length_ns < OW_INTERVAL_MIN_NS || options->length_ns > OW_INTERVAL_MAX_NS || options->t0_ns < 0 ||
-	    options->pages_max < 1 || options->buckets > OW_MESSAGE_BUCKETS_MAX ||
+	    options->intervals_max < 1 || options->buckets > OW_MESSAGE_BUCKETS_MAX ||
 	    options->sample > OW_MESSAGE_SAMPLE_MAX)
 		return -EINVAL;
 	const struct ow_role *role = options->sending ? &ow_sender_role : &ow_receiver_role;
@@ -48,7 +48,7 @@ int ow_exchange_create(const struct ow_exchange_options *options, const struct o
 	x->options.buckets = options->buckets ? options->buckets : OW_RECONCILED_BUCKETS;
 	x->options.sample = options->sample ? options->sample : OW_RECONCILED_SAMPLE;
 	x->sinks = *sinks;
-	x->next_page = x->refined = -1;
+	x->next_interval = x->refined = -1;
 	x->connected = true;
 	x->ahead_ns = INT64_MIN;
 	int r = role->create(x);
@@ -73,30 +73,32 @@ void ow_exchange_free(struct ow_exchange *x)
 
 static size_t bytes_of(const struct ow_exchange *x, const struct ow_slot *slot)
 {
-	const struct ow_interval_packets *page = slot->page;
-	if (!page)
+	const struct ow_interval_packets *packets = slot->packets;
+	if (!packets)
 		return x->slot_size;
-	return x->slot_size + sizeof *page + page->count * sizeof *page->stamp + page->copies * sizeof *page->copy;
+	return x->slot_size + sizeof *packets + packets->count * sizeof *packets->stamp +
+	       packets->copies * sizeof *packets->copy;
 }
 
 /*
  * The oldest waiting interval if more wait than there is memory for, otherwise NULL. Results come in order: what the
  * receiving point has of later intervals waits for the oldest as well.
  */
-static struct ow_slot *too_many(const struct ow_exchange *x, size_t *ret_pages)
+static struct ow_slot *too_many(const struct ow_exchange *x, size_t *ret_intervals)
 {
-	size_t pages = 0, bytes = 0;
+	size_t intervals = 0, bytes = 0;
 	struct ow_slot *oldest = NULL;
 	for (size_t i = x->slots; i-- > 0;) {
 		struct ow_slot *slot = x->slot[i];
 		bytes += bytes_of(x, slot);
 		if (!x->role->waits(slot))
 			continue;
-		pages += slot->page != NULL;
+		intervals += slot->packets != NULL;
 		oldest = slot;
 	}
-	*ret_pages = pages;
-	if (pages <= x->options.pages_max || (bytes <= x->retain_bytes && pages <= OW_EXCHANGE_PAGES_MAX))
+	*ret_intervals = intervals;
+	if (intervals <= x->options.intervals_max ||
+	    (bytes <= x->retain_bytes && intervals <= OW_EXCHANGE_INTERVALS_MAX))
 		return NULL;
 	return oldest;
 }
@@ -104,12 +106,12 @@ static struct ow_slot *too_many(const struct ow_exchange *x, size_t *ret_pages)
 static void keep_within(struct ow_exchange *x)
 {
 	char cause[OW_RESULT_CAUSE];
-	size_t pages;
-	for (struct ow_slot *oldest; (oldest = too_many(x, &pages));) {
+	size_t intervals;
+	for (struct ow_slot *oldest; (oldest = too_many(x, &intervals));) {
 		if (x->connected)
-			snprintf(cause, sizeof cause, ow_cause_silent, ow_exchange_peer(x), pages - 1);
+			snprintf(cause, sizeof cause, ow_cause_silent, ow_exchange_peer(x), intervals - 1);
 		else
-			snprintf(cause, sizeof cause, ow_cause_disconnected, ow_exchange_peer(x), pages - 1);
+			snprintf(cause, sizeof cause, ow_cause_disconnected, ow_exchange_peer(x), intervals - 1);
 		x->role->unknown(x, oldest, cause);
 	}
 }
@@ -126,27 +128,27 @@ static void enter(struct ow_exchange *x, int64_t now_ns)
 	x->entered_ns = ow_clock_steady_ns();
 }
 
-int ow_exchange_page(struct ow_exchange *x, struct ow_interval_packets *page, const struct ow_clock_state *clock,
-                     int64_t now_ns)
+int ow_exchange_packets(struct ow_exchange *x, struct ow_interval_packets *packets, const struct ow_clock_state *clock,
+                        int64_t now_ns)
 {
 	enter(x, now_ns);
 	struct ow_slot *slot = NULL;
-	bool fits = !x->finished && page->interval >= 0 && page->interval <= OW_MESSAGE_INTERVAL_MAX &&
-	            (x->next_page < 0 || page->interval >= x->next_page);
+	bool fits = !x->finished && packets->interval >= 0 && packets->interval <= OW_MESSAGE_INTERVAL_MAX &&
+	            (x->next_interval < 0 || packets->interval >= x->next_interval);
 	if (fits)
-		slot = ow_slot_find(x, page->interval);
+		slot = ow_slot_find(x, packets->interval);
 	if (fits && !slot)
-		slot = ow_slot_add(x, page->interval);
+		slot = ow_slot_add(x, packets->interval);
 	if (!slot) {
-		ow_interval_packets_free(page);
+		ow_interval_packets_free(packets);
 		return fits ? -ENOMEM : -EINVAL;
 	}
-	slot->page = page;
+	slot->packets = packets;
 	slot->clock = *clock;
 	slot->since_ns = now_ns;
-	x->next_page = page->interval + 1;
-	refine_shift(x, page->interval);
-	x->role->page(x, slot);
+	x->next_interval = packets->interval + 1;
+	refine_shift(x, packets->interval);
+	x->role->packets(x, slot);
 	keep_within(x);
 	return 0;
 }
@@ -161,7 +163,7 @@ int ow_exchange_frame(struct ow_exchange *x, const uint8_t *frame, size_t size, 
 	if (message.lane != x->options.lane)
 		r = ow_error_set(err, EPROTO, "message %s: lane %u instead of %u", ow_message_name(message.type),
 		                 message.lane, x->options.lane);
-	else if (message.interval > (x->next_page < 0 ? 0 : x->next_page) + OW_EXCHANGE_AHEAD_MAX)
+	else if (message.interval > (x->next_interval < 0 ? 0 : x->next_interval) + OW_EXCHANGE_AHEAD_MAX)
 		r = ow_error_set(err, EPROTO, "message %s: interval %lld is far in the future",
 		                 ow_message_name(message.type), (long long)message.interval);
 	else
@@ -196,7 +198,7 @@ static struct ow_slot *overdue(const struct ow_exchange *x, bool at_all)
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_slot *slot = x->slot[i];
 		/* If the packets are gone, the result is provisional, and the final one comes later. */
-		double limit = patience + (slot->page ? 0 : settles);
+		double limit = patience + (slot->packets ? 0 : settles);
 		if (x->role->waits(slot) && (at_all || (double)x->now_ns - (double)slot->since_ns > limit))
 			return slot;
 	}
@@ -219,7 +221,7 @@ static void notice_waiting(struct ow_exchange *x)
 {
 	for (size_t i = 0; i < x->slots && x->options.notice_ns; i++) {
 		struct ow_slot *slot = x->slot[i];
-		if (x->role->waits(slot) && slot->page && !slot->noticed &&
+		if (x->role->waits(slot) && slot->packets && !slot->noticed &&
 		    (double)x->now_ns - (double)slot->since_ns > (double)x->options.notice_ns)
 			notice(x, slot);
 	}

@@ -31,7 +31,7 @@ struct ow_exchange_options {
 	int64_t patience_ns; /* an interval that a connected peer does not answer for this long is unknown */
 	int64_t notice_ns;   /* after this time it is reported as unknown for the time being; 0 = never */
 	/* intervals that wait for the peer; beyond this, and beyond retain, the oldest is unknown */
-	unsigned pages_max;
+	unsigned intervals_max;
 	uint32_t buckets, sample; /* estimate/reconciled.h; 0 = its defaults */
 	size_t synopses_max;      /* bytes of the other point's synopses that are kept; 0 = no limit */
 	int64_t shift_max_ns; /* the receiver shifts its intervals by the usual delay, at most this; 0 = it does not */
@@ -82,17 +82,17 @@ int ow_exchange_create(const struct ow_exchange_options *options, const struct o
 void ow_exchange_free(struct ow_exchange *exchange);
 
 /* The next closed interval of the lane; the exchange takes it over. clock: of this host, at the end of the interval. */
-int ow_exchange_page(struct ow_exchange *exchange, struct ow_interval_packets *page, const struct ow_clock_state *clock,
-                     int64_t now_ns);
+int ow_exchange_packets(struct ow_exchange *exchange, struct ow_interval_packets *packets,
+                        const struct ow_clock_state *clock, int64_t now_ns);
 /* A frame of this lane. -EPROTO if it cannot be decoded or is not allowed: err has the reason, nothing has changed. */
 int ow_exchange_frame(struct ow_exchange *exchange, const uint8_t *frame, size_t size, int64_t now_ns,
                       struct ow_error *err);
 /*
- * More intervals than pages_max may wait for the peer as long as they take no more bytes than this; 0 (the default) =
- * none. At most OW_EXCHANGE_PAGES_MAX.
+ * More intervals than intervals_max may wait for the peer as long as they take no more bytes than this; 0 (the default) =
+ * none. At most OW_EXCHANGE_INTERVALS_MAX.
  */
 void ow_exchange_retain(struct ow_exchange *exchange, size_t bytes);
-#define OW_EXCHANGE_PAGES_MAX 4096
+#define OW_EXCHANGE_INTERVALS_MAX 4096
 /* No peer has intervals this far ahead of the recorded ones: 12 days of seconds. Messages about them are refused. */
 #define OW_EXCHANGE_AHEAD_MAX (INT64_C(1) << 20)
 /* The connection exists again (it is assumed to exist at first): unanswered messages are sent again. */

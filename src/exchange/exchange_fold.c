@@ -58,7 +58,7 @@ static uint32_t counters_for(size_t packets)
 	return counters;
 }
 
-static int push(const struct ow_exchange *x, const struct ow_interval_packets *page, double differences,
+static int push(const struct ow_exchange *x, const struct ow_interval_packets *packets, double differences,
                 unsigned *banks, struct ow_synopsis **ret_synopsis)
 {
 	/*
@@ -67,7 +67,7 @@ static int push(const struct ow_exchange *x, const struct ow_interval_packets *p
 	if (!*banks)
 		*banks = differences > MANY ? OW_FOLD_BANKS_MIN : OW_FOLD_BANKS_MAX;
 	struct ow_fold_params params = {*banks, ow_fold_cells_for(*banks, differences), 0, true,
-	                                counters_for(page->count)};
+	                                counters_for(packets->count)};
 	return ow_fold_create(&params, x->options.seed, ret_synopsis);
 }
 
@@ -144,7 +144,7 @@ static int note_earlier(struct doubts *d)
 	int r = 0;
 	for (size_t i = 0; i < x->slots && x->slot[i] != &d->c->slot && r == 0; i++) {
 		struct comparison *f = (struct comparison *)x->slot[i];
-		bool known = f->c.slot.page && f->c.stage <= OW_STAGE_READY;
+		bool known = f->c.slot.packets && f->c.stage <= OW_STAGE_READY;
 		for (size_t k = 0; known && k < f->steps.onlys && r == 0; k++)
 			r = ow_keyset_add(&d->earlier, name(&f->c, f->steps.only[k].id));
 	}
@@ -317,8 +317,8 @@ static int start(struct ow_comparison *c)
 	int64_t begin = ow_clock_steady_ns();
 	ow_fold_steps_done(s);
 	/* An interval without packets is not a missing one. */
-	s->cache = f->c.slot.page->stamp ? f->c.slot.page->stamp : &nothing;
-	s->cached = s->packets = f->c.slot.page->count;
+	s->cache = f->c.slot.packets->stamp ? f->c.slot.packets->stamp : &nothing;
+	s->cached = s->packets = f->c.slot.packets->count;
 	int r = ow_fold_steps_push(s, f->pushed, ow_fold_of(f->pushed)->ams, f->c.theirs.packets);
 	f->c.cost.decode_ns += ow_clock_steady_ns() - begin;
 	if (r < 0)

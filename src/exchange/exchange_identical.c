@@ -51,12 +51,12 @@ void ow_missing_done(struct ow_missing *missing)
 
 static int collect(const struct ow_comparison *c, struct waited *waited)
 {
-	const struct ow_interval_packets *page = c->slot.page;
+	const struct ow_interval_packets *packets = c->slot.packets;
 	int r = 0;
-	for (size_t i = 0; i < page->count && r == 0; i++) {
-		uint64_t name = c->x->method->name(c, page->stamp[i].id);
+	for (size_t i = 0; i < packets->count && r == 0; i++) {
+		uint64_t name = c->x->method->name(c, packets->stamp[i].id);
 		if (ow_missing_has(c->missing, name))
-			r = add(waited, &page->stamp[i], name);
+			r = add(waited, &packets->stamp[i], name);
 	}
 	if (r == 0 && waited->count)
 		qsort(waited->stamp, waited->count, sizeof *waited->stamp, ow_sighting_by_id_and_time);

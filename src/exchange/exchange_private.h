@@ -7,7 +7,7 @@
 /*
  * Internal to the exchange: what both points of a lane have in common. Each file calls only those below it:
  *
- *   exchange.c             pages, frames and time that runs out, to the role of this point
+ *   exchange.c             packets, messages and time that runs out, to the role of this point
  *   sender.c, receiver.c   the two roles
  *   exchange_fold.c, exchange_rda.c    the two methods (method.h)
  *   exchange_identical.c   the sender's packets that are identical to some that still wait
@@ -21,7 +21,7 @@
 /* An interval in progress. struct ow_comparison and struct ow_reception begin with it. */
 struct ow_slot {
 	int64_t interval;
-	struct ow_interval_packets *page; /* NULL: not closed yet, or no longer needed */
+	struct ow_interval_packets *packets; /* NULL: not closed yet, or no longer needed */
 	struct ow_clock_state clock;
 	int64_t since_ns; /* when it began to wait */
 	bool noticed;     /* a result was reported that says that there is no answer yet */
@@ -37,7 +37,7 @@ struct ow_role {
 	/* Frees what a slot has in addition to the packets; may be NULL. */
 	void (*slot_done)(struct ow_exchange *x, struct ow_slot *slot);
 	/* The packets of this slot have arrived. */
-	void (*page)(struct ow_exchange *x, struct ow_slot *slot);
+	void (*packets)(struct ow_exchange *x, struct ow_slot *slot);
 	int (*frame)(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err);
 	void (*connected)(struct ow_exchange *x);
 	/* No more intervals follow. */
@@ -61,11 +61,11 @@ struct ow_exchange {
 	size_t slot_size;
 	struct ow_slot **slot; /* by rising interval */
 	size_t slots, room;
-	int64_t next_page;  /* interval of the next packets; -1 = none came yet */
-	int64_t now_ns;     /* time of the latest call, */
-	int64_t entered_ns; /* and the same by the steady clock */
-	int64_t ahead_ns;   /* offset of the other point's clock, at least; INT64_MIN = unknown */
-	bool finished;      /* no more intervals follow */
+	int64_t next_interval; /* interval of the next packets; -1 = none came yet */
+	int64_t now_ns;        /* time of the latest call, */
+	int64_t entered_ns;    /* and the same by the steady clock */
+	int64_t ahead_ns;      /* offset of the other point's clock, at least; INT64_MIN = unknown */
+	bool finished;         /* no more intervals follow */
 	bool connected;
 	size_t retain_bytes;
 	unsigned shift;              /* the shift that the recorder has */

@@ -65,8 +65,8 @@ static int take_minhash(struct comparison *rda, const struct ow_synopsis *theirs
 	int r = ow_minhash_create(OW_MINHASH_SLOTS, rda->c.x->options.seed, &mine);
 	if (r < 0)
 		return r;
-	mine->ops->add(mine, rda->c.slot.page->stamp, rda->c.slot.page->count);
-	r = ow_minhash_difference(mine, theirs, rda->c.slot.page->count, rda->c.theirs.packets, &differences);
+	mine->ops->add(mine, rda->c.slot.packets->stamp, rda->c.slot.packets->count);
+	r = ow_minhash_difference(mine, theirs, rda->c.slot.packets->count, rda->c.theirs.packets, &differences);
 	ow_synopsis_free(mine);
 	if (r < 0)
 		return ow_error_set(err, EPROTO, "message SYNOPSIS: not the MinHash that was asked for");
@@ -108,11 +108,11 @@ static int compare(struct comparison *rda, const struct ow_message_times *times)
 
 static int take_table(struct comparison *rda)
 {
-	const struct ow_interval_packets *page = rda->c.slot.page;
+	const struct ow_interval_packets *packets = rda->c.slot.packets;
 	int64_t begin = ow_clock_steady_ns();
-	rda->table->ops->add(rda->table, page->stamp, page->count);
+	rda->table->ops->add(rda->table, packets->stamp, packets->count);
 	int r = ow_rda_peel(rda->table, rda->other_table, &as_published.peel, &rda->peel);
-	struct ow_view a = {rda->table, page->count, page->stamp, page->count};
+	struct ow_view a = {rda->table, packets->count, packets->stamp, packets->count};
 	if (r == 0)
 		r = list_asked(rda, &a);
 	rda->c.cost.decode_ns += ow_clock_steady_ns() - begin;
@@ -163,8 +163,8 @@ static int list_only_a(struct comparison *rda)
 	for (size_t i = 0; i < rda->peel.losts && r == 0; i++)
 		r = ow_keyset_add(&lost, rda->peel.lost[i]);
 	o->only_as = 0;
-	for (size_t i = 0; i < rda->c.slot.page->count && r == 0; i++) {
-		const struct ow_sighting *stamp = rda->c.slot.page->stamp + i;
+	for (size_t i = 0; i < rda->c.slot.packets->count && r == 0; i++) {
+		const struct ow_sighting *stamp = rda->c.slot.packets->stamp + i;
 		if (!ow_keyset_has(&lost, stamp->id))
 			continue;
 		if (o->only_as == rda->peel.losts)
@@ -210,9 +210,9 @@ static int count_duplicated(const struct comparison *rda, const struct ow_messag
 	int r = 0;
 	for (uint32_t i = 0; i < times->copies && r == 0; i++)
 		r = ow_keyset_add(&base, times->copy[i].base);
-	for (size_t i = 0; base.used && i < rda->c.slot.page->count && r == 0; i++) {
-		if (ow_keyset_has(&base, rda->c.slot.page->stamp[i].id))
-			r = ow_keyset_add(&sent, rda->c.slot.page->stamp[i].id);
+	for (size_t i = 0; base.used && i < rda->c.slot.packets->count && r == 0; i++) {
+		if (ow_keyset_has(&base, rda->c.slot.packets->stamp[i].id))
+			r = ow_keyset_add(&sent, rda->c.slot.packets->stamp[i].id);
 	}
 	uint64_t duplicated = 0;
 	for (uint32_t i = 0; i < times->copies; i++)
@@ -225,13 +225,13 @@ static int count_duplicated(const struct comparison *rda, const struct ow_messag
 
 static int estimate(struct comparison *rda, const struct ow_message_times *times, struct ow_estimate *ret_estimate)
 {
-	const struct ow_interval_packets *page = rda->c.slot.page;
+	const struct ow_interval_packets *packets = rda->c.slot.packets;
 	struct ow_sighting *cache = malloc((rda->askeds + 1) * sizeof *cache);
 	if (!cache)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < times->times; i++)
 		cache[i] = (struct ow_sighting){rda->asked[i], times->time_ns[i]};
-	struct ow_view a = {rda->table, page->count, page->stamp, page->count};
+	struct ow_view a = {rda->table, packets->count, packets->stamp, packets->count};
 	struct ow_view b = {rda->other_table, rda->c.theirs.packets, cache, times->times};
 	int r = ow_rda_estimate_with(&a, &b, &as_published, ret_estimate);
 	free(cache);
@@ -267,7 +267,7 @@ static int compare(struct comparison *rda, const struct ow_message_times *times)
 		return r;
 	rda->c.cost.erase_ns += e.erase_ns;
 	rda->c.cost.compute_ns += ow_clock_steady_ns() - begin - e.erase_ns;
-	bool agree = rda->c.slot.page->count - rda->c.theirs.packets == (uint64_t)peel->losts - peel->extras;
+	bool agree = rda->c.slot.packets->count - rda->c.theirs.packets == (uint64_t)peel->losts - peel->extras;
 	r = peel->complete && agree && times->times == rda->askeds ? finish(rda, times, &e) : -EBADMSG;
 	if (r == -EBADMSG) {
 		snprintf(cause, sizeof cause, ow_cause_differences_remain, peel->losts + peel->extras);

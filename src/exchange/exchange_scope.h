@@ -44,7 +44,7 @@ void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_annou
 /* The receiver's answer, which comes with the pushed synopsis. -EPROTO, -ENOMEM. */
 int ow_sender_take_answer(struct ow_comparison *c, const struct ow_message_scope_answer *message, struct ow_error *err);
 /*
- * Page and answer are here: packets of flows that are not compared move from the page to c->aside. -ESTALE: the points
+ * Packets and answer are here: packets of flows that are not compared move to c->aside. -ESTALE: the points
  * must begin anew; -ENOMEM.
  */
 int ow_sender_confirm(struct ow_comparison *c, struct ow_scope_announcer *announcer);
@@ -65,20 +65,20 @@ int ow_receiver_scope_announced(struct ow_receiver_scope *scope, int64_t interva
 /* Whether this interval may be announced late, because the sender has nothing. */
 bool ow_receiver_scope_is_quiet(const struct ow_receiver_scope *scope, int64_t interval);
 /*
- * Finds out the keys of the next one, if it came as a sketch. page: NULL = this point has no packets of the interval.
+ * Finds out the keys of the next one, if it came as a sketch. packets: NULL = this point has no packets of the interval.
  * -EAGAIN: the sketch does not tell them, a list is needed; -EBUSY: it was asked for; -ENOMEM. ret_strange: new keys of
  * this point that are not among them.
  */
-int ow_receiver_scope_solve(struct ow_receiver_scope *scope, const struct ow_interval_packets *page,
+int ow_receiver_scope_solve(struct ow_receiver_scope *scope, const struct ow_interval_packets *packets,
                             uint32_t *ret_strange);
 /* The next interval that was announced; false if there is none. */
 bool ow_receiver_scope_next(const struct ow_receiver_scope *scope, int64_t *ret_interval);
 /*
- * Takes the next one. Leaves in the page the packets to be compared, with those of earlier intervals that belong to
- * them, and returns the answer and the packets that turned out to be unshared. page: NULL = this point has no packets of
+ * Takes the next one. Leaves in `packets` those to be compared, with those of earlier intervals that belong to
+ * them, and returns the answer and the packets that turned out to be unshared. packets: NULL = this point has no packets of
  * the interval. -ESTALE: the points must begin anew; -ENOMEM; -EPROTO.
  */
-int ow_receiver_scope_take(struct ow_receiver_scope *scope, struct ow_interval_packets *page,
+int ow_receiver_scope_take(struct ow_receiver_scope *scope, struct ow_interval_packets *packets,
                            struct ow_scope_answer *ret_answer, uint64_t *ret_unshared, struct ow_error *err);
 /* So many packets of this flow are not at the sender. */
 void ow_receiver_scope_only(struct ow_receiver_scope *scope, const struct ow_scope_flow *flow, uint32_t packets);

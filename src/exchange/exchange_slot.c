@@ -54,7 +54,7 @@ void ow_slot_free(struct ow_exchange *x, struct ow_slot *slot)
 {
 	if (x->role->slot_done)
 		x->role->slot_done(x, slot);
-	ow_interval_packets_free(slot->page);
+	ow_interval_packets_free(slot->packets);
 	free(slot);
 }
 

@@ -29,9 +29,9 @@ struct found {
 	size_t hits;
 	struct ow_sighting *kept;
 	size_t kepts;
-	uint32_t *flow;  /* of the wanted packets */
-	int64_t *place;  /* of the wanted packets: in the page; then in the order of arrival, without omitted ones */
-	uint32_t *at;    /* of the kept packets: in the page */
+	uint32_t *flow; /* of the wanted packets */
+	int64_t *place; /* of the wanted packets: in the interval; then in the order of arrival, without omitted ones */
+	uint32_t *at;   /* of the kept packets: in the interval */
 	uint8_t *shared; /* a bit for each of them: packets of its flow are kept */
 	bool twice;      /* two packets of one name */
 };
@@ -108,7 +108,7 @@ static size_t place_of(const uint64_t *keys, size_t count, uint64_t key)
 	return low < count && keys[low] == key ? low : SIZE_MAX;
 }
 
-static void take_named(const struct lists *lists, const struct ow_interval_packets *page,
+static void take_named(const struct lists *lists, const struct ow_interval_packets *packets,
                        const struct ow_sighting *stamp, uint64_t name, struct found *found)
 {
 	size_t place = place_of(lists->wanted, lists->wanteds, name);
@@ -119,8 +119,8 @@ static void take_named(const struct lists *lists, const struct ow_interval_packe
 	found->there[place] = true;
 	found->time_ns[place] = stamp->time_ns;
 	found->flow[place] = stamp->flow;
-	found->place[place] = stamp - page->stamp;
-	const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, stamp->id) : NULL;
+	found->place[place] = stamp - packets->stamp;
+	const struct ow_copy *copy = packets->copies ? ow_interval_packets_copy(packets, stamp->id) : NULL;
 	if (copy && found->copies < lists->wanteds)
 		found->copy[found->copies++] = (struct ow_message_copy){(uint32_t)place, name_of(lists, copy->base_id)};
 }
@@ -144,16 +144,16 @@ static void found_done(struct found *found)
 }
 
 /* Whether the wanted packet belongs to a flow that comes from the sender: packets of it are kept, or were lately. */
-static bool is_shared(const struct ow_interval_packets *page, const struct ow_shared_flows *shared, uint32_t flow)
+static bool is_shared(const struct ow_interval_packets *packets, const struct ow_shared_flows *shared, uint32_t flow)
 {
-	return flow && ow_shared_flows_has(shared, page->flows.flow[flow - 1].flow);
+	return flow && ow_shared_flows_has(shared, packets->flows.flow[flow - 1].flow);
 }
 
 /* A fragment that only this point has was made on the way, unless it is a copy. */
-static int find_shared(const struct lists *lists, const struct ow_interval_packets *page,
+static int find_shared(const struct lists *lists, const struct ow_interval_packets *packets,
                        struct ow_shared_flows *shared, struct found *found)
 {
-	const struct ow_scope_flow *flow = page->flows.flow;
+	const struct ow_scope_flow *flow = packets->flows.flow;
 	int r = 0;
 	found->shared = calloc(lists->wanteds / 8 + 1, 1);
 	if (!found->shared)
@@ -164,47 +164,47 @@ static int find_shared(const struct lists *lists, const struct ow_interval_packe
 	}
 	for (size_t i = 0; i < lists->wanteds; i++) {
 		bool made = found->flow[i] && flow[found->flow[i] - 1].later;
-		if (!made && is_shared(page, shared, found->flow[i]))
+		if (!made && is_shared(packets, shared, found->flow[i]))
 			found->shared[i / 8] |= (uint8_t)(1u << i % 8);
 	}
 	for (size_t k = 0; k < found->copies; k++) {
 		uint32_t i = found->copy[k].index;
-		if (is_shared(page, shared, found->flow[i]))
+		if (is_shared(packets, shared, found->flow[i]))
 			found->shared[i / 8] |= (uint8_t)(1u << i % 8);
 	}
 	return r;
 }
 
 /* What only this point has may cost less if its flows are told one by one. */
-static void note_only(const struct lists *lists, const struct ow_interval_packets *page, const struct found *found,
+static void note_only(const struct lists *lists, const struct ow_interval_packets *packets, const struct found *found,
                       struct ow_receiver_scope *scope)
 {
 	for (size_t i = 0; i < lists->wanteds; i++) {
 		if (found->flow[i])
-			ow_receiver_scope_only(scope, &page->flows.flow[found->flow[i] - 1], 1);
+			ow_receiver_scope_only(scope, &packets->flows.flow[found->flow[i] - 1], 1);
 	}
 }
 
 /* Divides the packets of the interval into named packets and the others. */
-static int part(const struct lists *lists, const struct ow_interval_packets *page, struct found *found)
+static int part(const struct lists *lists, const struct ow_interval_packets *packets, struct found *found)
 {
 	found->time_ns = calloc(lists->wanteds + 1, sizeof *found->time_ns);
 	found->there = calloc(lists->wanteds + 1, sizeof *found->there);
 	found->copy = calloc(lists->wanteds + 1, sizeof *found->copy);
 	found->flow = calloc(lists->wanteds + 1, sizeof *found->flow);
 	found->place = calloc(lists->wanteds + 1, sizeof *found->place);
-	found->at = malloc((page->count + 1) * sizeof *found->at);
-	found->kept = malloc((page->count + 1) * sizeof *found->kept);
+	found->at = malloc((packets->count + 1) * sizeof *found->at);
+	found->kept = malloc((packets->count + 1) * sizeof *found->kept);
 	if (!found->time_ns || !found->there || !found->copy || !found->flow || !found->place || !found->at ||
 	    !found->kept)
 		return -ENOMEM;
-	for (size_t i = 0; i < page->count; i++) {
-		uint64_t name = name_of(lists, page->stamp[i].id);
+	for (size_t i = 0; i < packets->count; i++) {
+		uint64_t name = name_of(lists, packets->stamp[i].id);
 		if (ow_keyset_has(&lists->set, name)) {
-			take_named(lists, page, &page->stamp[i], name, found);
+			take_named(lists, packets, &packets->stamp[i], name, found);
 		} else {
 			found->at[found->kepts] = (uint32_t)i;
-			found->kept[found->kepts++] = page->stamp[i];
+			found->kept[found->kepts++] = packets->stamp[i];
 		}
 	}
 	if (found->copies)
@@ -308,7 +308,7 @@ static int say_times(struct ow_exchange *x, const struct ow_slot *slot, const st
 	uint8_t *bytes = NULL;
 	int r = 0;
 	m.times.sums = names->sums;
-	m.times.sample_shift = (uint8_t)slot->page->sample_shift;
+	m.times.sample_shift = (uint8_t)slot->packets->sample_shift;
 	m.times.kept = found->kepts;
 	m.times.low = names->low;
 	m.times.bits = names->bits;
@@ -350,11 +350,11 @@ int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, con
 	struct found found = {0};
 	int r = read_lists(x, names, &lists, err);
 	if (r == 0)
-		r = part(&lists, slot->page, &found);
+		r = part(&lists, slot->packets, &found);
 	if (r == 0 && x->options.shared)
-		r = find_shared(&lists, slot->page, shared, &found);
+		r = find_shared(&lists, slot->packets, shared, &found);
 	if (r == 0 && scope)
-		note_only(&lists, slot->page, &found, scope);
+		note_only(&lists, slot->packets, &found, scope);
 	if (r == 0)
 		r = say_times(x, slot, names, &lists, &found);
 	found_done(&found);

@@ -18,7 +18,7 @@ struct ow_method_ops {
 	 * The receiver. The synopsis that it pushes if there are packets, and about this many differ; NULL: only counts.
 	 * *banks: 0, or those of the synopsis that was pushed before.
 	 */
-	int (*push)(const struct ow_exchange *x, const struct ow_interval_packets *page, double differences,
+	int (*push)(const struct ow_exchange *x, const struct ow_interval_packets *packets, double differences,
 	            unsigned *banks, struct ow_synopsis **ret_synopsis);
 	/* An empty synopsis as requested; -EOPNOTSUPP if this method has no such part, -EINVAL. */
 	int (*answer)(const struct ow_exchange *x, unsigned banks, const struct ow_message_ask *ask,

@@ -49,7 +49,7 @@ struct ow_reception {
 	unsigned answers;          /* number of answers given */
 	uint64_t seen, seen_total; /* packets of the interval, at most, and including those outside the sample */
 	bool under_way;            /* pushed on this connection */
-	bool ready;                /* the page has the packets that are compared: */
+	bool ready;                /* only packets that are compared are left: */
 	struct ow_scope_answer answer;
 	uint64_t unshared;
 	bool told, told_final, emitted;
@@ -70,9 +70,9 @@ static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 
 /* -- synopses ----------------------------------------------------------------------------------------------------- */
 
-static double expected(const struct ow_receiver *r, const struct ow_interval_packets *page)
+static double expected(const struct ow_receiver *r, const struct ow_interval_packets *packets)
 {
-	double d = isnan(r->expected) ? (double)page->count / GUESS : r->expected;
+	double d = isnan(r->expected) ? (double)packets->count / GUESS : r->expected;
 	return d + MARGIN * sqrt(d) + LEAST;
 }
 
@@ -89,17 +89,17 @@ static void learn(struct ow_receiver *r, uint64_t differences)
 static int64_t oldest(const struct ow_exchange *x)
 {
 	for (size_t i = 0; i < x->slots; i++) {
-		if (x->slot[i]->page)
+		if (x->slot[i]->packets)
 			return x->slot[i]->interval;
 	}
-	return x->next_page;
+	return x->next_interval;
 }
 
 /* Takes over the synopsis. */
 static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum ow_message_part part, uint32_t idle,
                         struct ow_synopsis *synopsis, int64_t begin_ns)
 {
-	const struct ow_interval_packets *page = slot->page;
+	const struct ow_interval_packets *packets = slot->packets;
 	const struct ow_reception *reception = (const struct ow_reception *)slot;
 	struct ow_message m = {.type = OW_MESSAGE_SYNOPSIS, .lane = x->options.lane, .interval = slot->interval};
 	uint8_t *lists = NULL;
@@ -115,16 +115,16 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
 	m.synopsis = (struct ow_message_synopsis){
 		.part = part,
 		.idle = idle,
-		.sample_shift = (uint8_t)page->sample_shift,
+		.sample_shift = (uint8_t)packets->sample_shift,
 		.clock = slot->clock,
-		.packets = page->count,
-		.total_packets = page->total_packets > page->count ? page->total_packets : page->count,
-		.total_bytes = page->total_bytes,
-		.ring_drops = page->ring_drops,
-		.unreadable = page->unreadable,
+		.packets = packets->count,
+		.total_packets = packets->total_packets > packets->count ? packets->total_packets : packets->count,
+		.total_bytes = packets->total_bytes,
+		.ring_drops = packets->ring_drops,
+		.unreadable = packets->unreadable,
 		.unshared = reception->unshared,
-		.shift_ns = page->shift_ns,
-		.end_shift_ns = page->end_shift_ns,
+		.shift_ns = packets->shift_ns,
+		.end_shift_ns = packets->end_shift_ns,
 		.oldest = oldest(x),
 		.settled = receiver_of(x)->next_final,
 		.lag_ns = (int64_t)((uint64_t)x->now_ns - (uint64_t)ow_exchange_end_ns(x, slot->interval)),
@@ -146,12 +146,12 @@ static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_par
 {
 	int64_t begin = ow_clock_steady_ns();
 	struct ow_synopsis *synopsis = NULL;
-	double differences = expected(receiver_of(x), slot->page);
-	if (x->method->push && slot->page->count) {
-		int r = x->method->push(x, slot->page, differences, &reception_of(slot)->banks, &synopsis);
+	double differences = expected(receiver_of(x), slot->packets);
+	if (x->method->push && slot->packets->count) {
+		int r = x->method->push(x, slot->packets, differences, &reception_of(slot)->banks, &synopsis);
 		if (r < 0)
 			return r;
-		synopsis->ops->add(synopsis, slot->page->stamp, slot->page->count);
+		synopsis->ops->add(synopsis, slot->packets->stamp, slot->packets->count);
 	}
 	return say_synopsis(x, slot, part, idle, synopsis, begin);
 }
@@ -159,11 +159,11 @@ static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_par
 /* Nothing was seen here, and flows are as before. */
 static bool is_idle(const struct ow_reception *r)
 {
-	const struct ow_interval_packets *page = r->slot.page;
+	const struct ow_interval_packets *packets = r->slot.packets;
 	const struct ow_scope_answer *a = &r->answer;
-	return page && r->ready && !r->under_way && !page->blind[0] && !page->total_packets && !page->count &&
-	       !page->ring_drops && !page->unreadable && !r->unshared && !a->seen_bytes && !a->late.count &&
-	       !a->fine.count && !a->rerouted.count && page->shift_ns == page->end_shift_ns;
+	return packets && r->ready && !r->under_way && !packets->blind[0] && !packets->total_packets &&
+	       !packets->count && !packets->ring_drops && !packets->unreadable && !r->unshared && !a->seen_bytes &&
+	       !a->late.count && !a->fine.count && !a->rerouted.count && packets->shift_ns == packets->end_shift_ns;
 }
 
 /* Whether the next interval is idle as well, so that one message can tell both. */
@@ -172,7 +172,8 @@ static bool tells_next(const struct ow_exchange *x, const struct ow_slot *slot)
 	struct ow_slot *next = ow_slot_find(x, slot->interval + 1);
 	const struct ow_reception *a = (const struct ow_reception *)slot, *b = next ? reception_of(next) : NULL;
 	return b && is_idle(a) && is_idle(b) && a->answer.digest == b->answer.digest &&
-	       slot->page->shift_ns == next->page->shift_ns && slot->page->sample_shift == next->page->sample_shift;
+	       slot->packets->shift_ns == next->packets->shift_ns &&
+	       slot->packets->sample_shift == next->packets->sample_shift;
 }
 
 /* The next interval to push, or NULL: none is left, or enough are in progress. */
@@ -181,9 +182,9 @@ static struct ow_slot *next_push(const struct ow_exchange *x)
 	size_t under_way = 0;
 	for (size_t i = 0; i < x->slots && under_way < OW_EXCHANGE_WINDOW; i++) {
 		struct ow_slot *slot = x->slot[i];
-		if (slot->page && !reception_of(slot)->under_way && reception_of(slot)->ready)
+		if (slot->packets && !reception_of(slot)->under_way && reception_of(slot)->ready)
 			return slot;
-		under_way += slot->page != NULL;
+		under_way += slot->packets != NULL;
 	}
 	return NULL;
 }
@@ -197,8 +198,8 @@ static void push_waiting(struct ow_exchange *x)
 		idle += later;
 		if (later)
 			continue;
-		if (slot->page->blind[0])
-			ow_exchange_say_none(x, slot->interval, slot->page->blind);
+		if (slot->packets->blind[0])
+			ow_exchange_say_none(x, slot->interval, slot->packets->blind);
 		else if (push(x, slot, OW_MESSAGE_PUSHED, idle) < 0)
 			unknown(x, slot, "out of memory");
 		idle = 0;
@@ -218,25 +219,25 @@ static int take_scope(struct ow_exchange *x, struct ow_slot *slot, int64_t inter
 	struct ow_receiver_scope *scope = receiver_of(x)->scope;
 	struct ow_scope_answer nothing;
 	uint64_t unshared;
-	if (!slot || !slot->page || slot->page->blind[0]) {
+	if (!slot || !slot->packets || slot->packets->blind[0]) {
 		int r = ow_receiver_scope_take(scope, NULL, &nothing, &unshared, err);
 		ow_scope_answer_done(&nothing);
-		if (slot && slot->page)
+		if (slot && slot->packets)
 			reception_of(slot)->ready = true;
 		else
 			ow_exchange_say_none(x, interval, "not recorded");
 		return r == -EPROTO ? r : 0;
 	}
 	struct ow_reception *reception = reception_of(slot);
-	int r = ow_receiver_scope_take(scope, slot->page, &reception->answer, &reception->unshared, err);
+	int r = ow_receiver_scope_take(scope, slot->packets, &reception->answer, &reception->unshared, err);
 	if (r == -ESTALE || r == -ENOMEM) {
 		ow_exchange_say_none(x, interval, ow_cause_scope_lost);
 		return 0;
 	}
 	/* Each packet counts in the interval in which it is known whose it is. */
-	slot->page->total_packets = of_all(slot->page->count + reception->unshared, slot->page->sample_shift);
-	reception->seen = slot->page->count;
-	reception->seen_total = slot->page->total_packets;
+	slot->packets->total_packets = of_all(slot->packets->count + reception->unshared, slot->packets->sample_shift);
+	reception->seen = slot->packets->count;
+	reception->seen_total = slot->packets->total_packets;
 	reception->ready = true;
 	return r;
 }
@@ -254,10 +255,10 @@ static int take_scopes(struct ow_exchange *x, struct ow_error *err)
 	int r = 0;
 	while (r == 0 && receiver_of(x)->scope && ow_receiver_scope_next(receiver_of(x)->scope, &interval)) {
 		struct ow_slot *slot = ow_slot_find(x, interval);
-		if ((!slot || !slot->page) && (x->next_page < 0 || interval >= x->next_page) && !x->finished)
+		if ((!slot || !slot->packets) && (x->next_interval < 0 || interval >= x->next_interval) && !x->finished)
 			break;
 		uint32_t strange = 0;
-		r = ow_receiver_scope_solve(receiver_of(x)->scope, slot ? slot->page : NULL, &strange);
+		r = ow_receiver_scope_solve(receiver_of(x)->scope, slot ? slot->packets : NULL, &strange);
 		if (r == -EAGAIN)
 			ask(x, interval, OW_MESSAGE_KEYS);
 		if (r == -EAGAIN || r == -EBUSY) {
@@ -277,8 +278,8 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 	int64_t begin = ow_clock_steady_ns();
 	struct ow_synopsis *synopsis = NULL;
 	if (ask->part == OW_MESSAGE_AGAIN) {
-		if (ask->sample_shift > slot->page->sample_shift) {
-			ow_interval_packets_resample(slot->page, &x->options.identity, ask->sample_shift);
+		if (ask->sample_shift > slot->packets->sample_shift) {
+			ow_interval_packets_resample(slot->packets, &x->options.identity, ask->sample_shift);
 			ow_exchange_raise_shift(x, ask->sample_shift, slot->interval);
 		}
 		return push(x, slot, OW_MESSAGE_AGAIN, 0);
@@ -293,7 +294,7 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 		return ow_error_set(err, EPROTO, "message ASK: %u cells are out of range", ask->cells);
 	if (r < 0)
 		return r;
-	synopsis->ops->add(synopsis, slot->page->stamp, slot->page->count);
+	synopsis->ops->add(synopsis, slot->packets->stamp, slot->packets->count);
 	return say_synopsis(x, slot, ask->part, 0, synopsis, begin);
 }
 
@@ -302,7 +303,7 @@ static int on_names(struct ow_exchange *x, const struct ow_slot *slot, const str
 {
 	struct ow_receiver *r = receiver_of(x);
 	if (slot->interval > r->shared_interval) {
-		ow_shared_flows_turn(&r->shared, slot->page->start_ns);
+		ow_shared_flows_turn(&r->shared, slot->packets->start_ns);
 		r->shared_interval = slot->interval;
 	}
 	return ow_exchange_say_times(x, slot, names, &r->shared, r->scope, err);
@@ -310,10 +311,10 @@ static int on_names(struct ow_exchange *x, const struct ow_slot *slot, const str
 
 /* -- results ------------------------------------------------------------------------------------------------------ */
 
-static void drop_page(struct ow_slot *slot)
+static void drop_packets(struct ow_slot *slot)
 {
-	ow_interval_packets_free(slot->page);
-	slot->page = NULL;
+	ow_interval_packets_free(slot->packets);
+	slot->packets = NULL;
 }
 
 static void total_add(struct ow_receiver *receiver, const struct ow_interval_result *result)
@@ -360,16 +361,16 @@ static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 		r->clock_to = slot->clock;
 	}
 	r->final = true;
-	if (slot->page) {
-		r->total_received = slot->page->total_packets;
-		r->ring_drops_to = slot->page->ring_drops;
-		r->unreadable = slot->page->unreadable;
-		r->sample_shift = slot->page->sample_shift;
+	if (slot->packets) {
+		r->total_received = slot->packets->total_packets;
+		r->ring_drops_to = slot->packets->ring_drops;
+		r->unreadable = slot->packets->unreadable;
+		r->sample_shift = slot->packets->sample_shift;
 	}
 	if (r->status != OW_RESULT_MEASURED)
 		snprintf(r->cause, sizeof r->cause, "%s", cause);
 	reception->told_final = true;
-	drop_page(slot);
+	drop_packets(slot);
 	emit(x);
 }
 
@@ -411,7 +412,7 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 	}
 	reception->told = true;
 	slot->since_ns = x->now_ns;
-	drop_page(slot);
+	drop_packets(slot);
 	emit(x);
 	push_waiting(x);
 	return 0;
@@ -433,15 +434,15 @@ static int on_results(struct ow_exchange *x, const struct ow_message *message, s
 /* -- frames ------------------------------------------------------------------------------------------------------- */
 
 /* A request about an interval whose packets are not here. */
-static void no_page(struct ow_exchange *x, struct ow_slot *slot, int64_t interval)
+static void no_packets(struct ow_exchange *x, struct ow_slot *slot, int64_t interval)
 {
 	struct ow_receiver *r = receiver_of(x);
 	if (slot && reception_of(slot)->told)
 		return; /* a request from before the result */
-	bool later = x->next_page < 0 || interval >= x->next_page;
+	bool later = x->next_interval < 0 || interval >= x->next_interval;
 	if (later && !x->finished) {
 		/* It will be pushed. No sender asks for intervals this far ahead; then the request is about the end. */
-		if (interval > r->asked_until && interval - x->next_page < (int64_t)x->options.pages_max)
+		if (interval > r->asked_until && interval - x->next_interval < (int64_t)x->options.intervals_max)
 			r->asked_until = interval;
 		return;
 	}
@@ -451,7 +452,7 @@ static void no_page(struct ow_exchange *x, struct ow_slot *slot, int64_t interva
 static int frame(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
 {
 	struct ow_slot *slot = ow_slot_find(x, message->interval);
-	bool here = slot && slot->page;
+	bool here = slot && slot->packets;
 	int r = 0;
 	switch (message->type) {
 	case OW_MESSAGE_ASK:
@@ -459,9 +460,9 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 		if (here && reception_of(slot)->answers++ >= ANSWERS_MAX)
 			return ow_error_set(err, EPROTO, "message %s: asked too often", ow_message_name(message->type));
 		if (!here)
-			no_page(x, slot, message->interval);
-		else if (slot->page->blind[0])
-			ow_exchange_say_none(x, slot->interval, slot->page->blind);
+			no_packets(x, slot, message->interval);
+		else if (slot->packets->blind[0])
+			ow_exchange_say_none(x, slot->interval, slot->packets->blind);
 		else if (!reception_of(slot)->ready) /* of an interval that was not announced */
 			ow_exchange_say_none(x, slot->interval, ow_cause_scope_lost);
 		else
@@ -522,10 +523,10 @@ static void ask_for_flows(struct ow_exchange *x, int64_t interval)
 		ask(x, interval, OW_MESSAGE_FLOWS);
 }
 
-static void page(struct ow_exchange *x, struct ow_slot *slot)
+static void packets(struct ow_exchange *x, struct ow_slot *slot)
 {
 	struct ow_reception *reception = reception_of(slot);
-	const struct ow_interval_packets *p = slot->page;
+	const struct ow_interval_packets *p = slot->packets;
 	reception->seen = p->count;
 	reception->seen_total = p->total_packets > p->count ? p->total_packets : p->count;
 	reception->ready = !receiver_of(x)->scope;
@@ -556,7 +557,7 @@ static void connected(struct ow_exchange *x)
 
 static void finish(struct ow_exchange *x)
 {
-	for (int64_t i = x->next_page < 0 ? 0 : x->next_page; i <= receiver_of(x)->asked_until; i++)
+	for (int64_t i = x->next_interval < 0 ? 0 : x->next_interval; i <= receiver_of(x)->asked_until; i++)
 		ow_exchange_say_none(x, i, x->ended);
 	emit(x);
 }
@@ -572,7 +573,7 @@ const struct ow_role ow_receiver_role = {
 	.create = create,
 	.done = done,
 	.slot_done = slot_done,
-	.page = page,
+	.packets = packets,
 	.frame = frame,
 	.connected = connected,
 	.finish = finish,

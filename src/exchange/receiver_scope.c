@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scope at the receiver. A page is cut in two: packets of flows that the sender has announced are compared; the others
- * are held for a few intervals, in case they are early, and are unshared then.
+ * Scope at the receiver. The packets of an interval are divided: those of flows that the sender has announced are
+ * compared; the others are held for a few intervals, in case they are early, and are unshared then.
  */
 #include "exchange/exchange_scope.h"
 
@@ -227,7 +227,8 @@ static int solve(struct announced *next, const struct ow_scope_list *mine)
 	return 0;
 }
 
-int ow_receiver_scope_solve(struct ow_receiver_scope *s, const struct ow_interval_packets *page, uint32_t *ret_strange)
+int ow_receiver_scope_solve(struct ow_receiver_scope *s, const struct ow_interval_packets *packets,
+                            uint32_t *ret_strange)
 {
 	struct announced *next = &s->announced[0];
 	struct ow_scope_list mine = {0};
@@ -236,8 +237,8 @@ int ow_receiver_scope_solve(struct ow_receiver_scope *s, const struct ow_interva
 		return -EBUSY;
 	if (next->update.reset)
 		return 0;
-	int r = ow_scope_candidates(s->receiver, next->interval, &next->update, page ? page->flows.flow : NULL,
-	                            page ? page->flows.count : 0, &mine);
+	int r = ow_scope_candidates(s->receiver, next->interval, &next->update, packets ? packets->flows.flow : NULL,
+	                            packets ? packets->flows.count : 0, &mine);
 	if (r == 0 && next->update.capacity) {
 		r = solve(next, &mine);
 		s->keys += r == 0 ? next->update.keys.count : 0;
@@ -261,22 +262,22 @@ static uint32_t number_of(struct ow_lane_flows *flows, const struct ow_scope_flo
 	return number ? number : ow_lane_flows_add(flows, flow, UINT32_MAX);
 }
 
-/* How many packets a held one is in the sample of the page. */
+/* How many packets a held one is in the sample of the interval. */
 static uint64_t weight_of(const struct ow_receiver_scope *s, const struct held *held, const struct ow_sighting *packet,
-                          const struct ow_interval_packets *page)
+                          const struct ow_interval_packets *packets)
 {
-	if (!page || held->sample_shift == page->sample_shift)
+	if (!packets || held->sample_shift == packets->sample_shift)
 		return 1;
-	if (held->sample_shift > page->sample_shift) {
-		unsigned finer = held->sample_shift - page->sample_shift;
+	if (held->sample_shift > packets->sample_shift) {
+		unsigned finer = held->sample_shift - packets->sample_shift;
 		return UINT64_C(1) << (finer < OW_MESSAGE_SHIFT_MAX ? finer : OW_MESSAGE_SHIFT_MAX);
 	}
-	return ow_sampled(ow_sample_rank(&s->identity, packet->id), page->sample_shift);
+	return ow_sampled(ow_sample_rank(&s->identity, packet->id), packets->sample_shift);
 }
 
 /* Adds the packets of earlier intervals that join this one, and counts those that are unshared. */
 static int join(struct ow_receiver_scope *s, const struct ow_scope_held *joins, size_t count,
-                struct ow_interval_packets *page, uint64_t *ret_unshared)
+                struct ow_interval_packets *packets, uint64_t *ret_unshared)
 {
 	struct ow_sighting *joined = NULL;
 	size_t joineds = 0, room = 0;
@@ -287,25 +288,25 @@ static int join(struct ow_receiver_scope *s, const struct ow_scope_held *joins, 
 			held++;
 		if (held == s->held + s->helds)
 			continue;
-		int64_t ago_ns = page ? page->start_ns - held->start_ns : 0;
+		int64_t ago_ns = packets ? packets->start_ns - held->start_ns : 0;
 		size_t kept = 0;
 		for (size_t i = 0; i < held->count && r == 0; i++) {
 			uint8_t what = joins[k].joins[held->stamp[i].flow - 1];
-			uint64_t weight = weight_of(s, held, &held->stamp[i], page);
+			uint64_t weight = weight_of(s, held, &held->stamp[i], packets);
 			if (what == OW_SCOPE_HOLDS) {
 				held->stamp[kept++] = held->stamp[i];
-			} else if (what == OW_SCOPE_JOINS && page) {
+			} else if (what == OW_SCOPE_JOINS && packets) {
 				if (!weight)
 					continue;
 				/* The flow must have a number in this interval, too. */
 				const struct ow_scope_flow *flow = &held->flows.flow[held->stamp[i].flow - 1];
 				r = OW_GROW(joined, room, joineds + 1);
 				if (r == 0)
-					r = ow_lane_flows_reopen(&page->flows);
+					r = ow_lane_flows_reopen(&packets->flows);
 				if (r == 0)
 					joined[joineds++] =
 						(struct ow_sighting){held->stamp[i].id, held->stamp[i].time_ns - ago_ns,
-					                             number_of(&page->flows, flow)};
+					                             number_of(&packets->flows, flow)};
 			} else {
 				*ret_unshared += weight;
 			}
@@ -313,34 +314,34 @@ static int join(struct ow_receiver_scope *s, const struct ow_scope_held *joins, 
 		held->count = kept;
 	}
 	if (r == 0 && joineds)
-		r = ow_interval_packets_join(page, joined, joineds);
+		r = ow_interval_packets_join(packets, joined, joineds);
 	free(joined);
 	return r;
 }
 
-/* Splits the page: what is compared stays, what is held goes. The flows go with the held packets, which the receiver of
- * keys refers to; the page gets a copy. */
-static int split(struct ow_interval_packets *page, const uint8_t *in_scope, struct held *held)
+/* Splits the packets: what is compared stays, what is held goes. The flows go with the held packets, which the receiver of
+ * keys refers to; the others get a copy. */
+static int split(struct ow_interval_packets *packets, const uint8_t *in_scope, struct held *held)
 {
 	size_t out = 0, kept = 0;
 	*held = (struct held){
-		.interval = page->interval, .start_ns = page->start_ns, .sample_shift = page->sample_shift};
-	for (size_t i = 0; i < page->count; i++)
-		out += !page->stamp[i].flow || in_scope[page->stamp[i].flow - 1] != OW_SCOPE_JOINS;
+		.interval = packets->interval, .start_ns = packets->start_ns, .sample_shift = packets->sample_shift};
+	for (size_t i = 0; i < packets->count; i++)
+		out += !packets->stamp[i].flow || in_scope[packets->stamp[i].flow - 1] != OW_SCOPE_JOINS;
 	held->stamp = malloc((out + 1) * sizeof *held->stamp);
 	if (!held->stamp)
 		return -ENOMEM;
-	for (size_t i = 0; i < page->count; i++) {
-		struct ow_sighting packet = page->stamp[i];
+	for (size_t i = 0; i < packets->count; i++) {
+		struct ow_sighting packet = packets->stamp[i];
 		if (packet.flow && in_scope[packet.flow - 1] == OW_SCOPE_JOINS) {
-			page->stamp[kept++] = packet;
+			packets->stamp[kept++] = packet;
 			continue;
 		}
-		const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, packet.id) : NULL;
+		const struct ow_copy *copy = packets->copies ? ow_interval_packets_copy(packets, packet.id) : NULL;
 		packet.id = copy ? copy->base_id : packet.id;
 		held->stamp[held->count++] = packet;
 	}
-	page->count = kept;
+	packets->count = kept;
 	return 0;
 }
 
@@ -365,29 +366,29 @@ static void drop_unlisted(struct held *held, uint64_t *ret_unshared)
 	held->count = kept;
 }
 
-/* The page, cut by what the receiver of keys says, which refers to the flows of the page from then on. */
-static int take(struct ow_receiver_scope *s, const struct announced *next, struct ow_interval_packets *page,
+/* The packets, divided by what the receiver of keys says, which refers to the flows of the packets from then on. */
+static int take(struct ow_receiver_scope *s, const struct announced *next, struct ow_interval_packets *packets,
                 struct ow_lane_flows *flows, uint8_t *in_scope, struct ow_scope_answer *ret_answer,
                 uint64_t *ret_unshared, struct ow_error *err)
 {
 	struct ow_scope_held joins[OW_SCOPE_HOLD_MAX];
 	struct held held;
 	size_t count = 0;
-	int r = ow_scope_receive(s->receiver, next->interval, &next->update, page ? page->flows.flow : NULL,
+	int r = ow_scope_receive(s->receiver, next->interval, &next->update, packets ? packets->flows.flow : NULL,
 	                         flows->count, in_scope, joins, &count, ret_answer, err);
-	if (page) {
-		int e = split(page, in_scope, &held);
-		held.flows = page->flows;
-		page->flows = *flows;
+	if (packets) {
+		int e = split(packets, in_scope, &held);
+		held.flows = packets->flows;
+		packets->flows = *flows;
 		*flows = (struct ow_lane_flows){0};
 		drop_unlisted(&held, ret_unshared);
 		push_held(s, &held);
 		r = r < 0 ? r : e;
 	}
-	return r < 0 ? r : join(s, joins, count, page, ret_unshared);
+	return r < 0 ? r : join(s, joins, count, packets, ret_unshared);
 }
 
-int ow_receiver_scope_take(struct ow_receiver_scope *s, struct ow_interval_packets *page,
+int ow_receiver_scope_take(struct ow_receiver_scope *s, struct ow_interval_packets *packets,
                            struct ow_scope_answer *ret_answer, uint64_t *ret_unshared, struct ow_error *err)
 {
 	struct announced next = shift_announced(s);
@@ -395,10 +396,10 @@ int ow_receiver_scope_take(struct ow_receiver_scope *s, struct ow_interval_packe
 	struct ow_lane_flows flows = {0};
 	*ret_unshared = 0;
 	*ret_answer = (struct ow_scope_answer){0};
-	int r = page ? ow_lane_flows_copy(&page->flows, &flows) : 0;
+	int r = packets ? ow_lane_flows_copy(&packets->flows, &flows) : 0;
 	uint8_t *in_scope = r == 0 ? calloc(flows.count + (size_t)1, 1) : NULL;
 	if (in_scope)
-		r = take(s, &next, page, &flows, in_scope, ret_answer, ret_unshared, err);
+		r = take(s, &next, packets, &flows, in_scope, ret_answer, ret_unshared, err);
 	else
 		r = -ENOMEM;
 	if (r < 0)

@@ -100,7 +100,8 @@ static const struct ow_told *told_of(const struct ow_sender *s, int64_t interval
 
 static size_t tells_max(const struct ow_sender *s)
 {
-	size_t ahead = s->x.options.pages_max > OW_EXCHANGE_WINDOW ? s->x.options.pages_max : OW_EXCHANGE_WINDOW;
+	size_t ahead =
+		s->x.options.intervals_max > OW_EXCHANGE_WINDOW ? s->x.options.intervals_max : OW_EXCHANGE_WINDOW;
 	return 2 * (ahead + s->x.options.horizon + 2);
 }
 
@@ -239,7 +240,7 @@ static int tell_compared(const struct ow_comparison *c, const struct ow_interval
 static int step(struct ow_interval_results *results, const struct ow_comparison *c)
 {
 	const struct ow_outcome *o = &c->outcome;
-	const struct ow_lane_flows *flows = &c->slot.page->flows;
+	const struct ow_lane_flows *flows = &c->slot.packets->flows;
 	struct ow_interval_results_input input = {
 		.result = o->result,
 		.only_a = o->only_a,
@@ -258,7 +259,7 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 	if (flows->count || c->x->sinks.compared) {
 		r = ow_sender_matched(c, &packets, &matched);
 		input.packet = packets;
-		input.packets = c->slot.page->count + c->asides;
+		input.packets = c->slot.packets->count + c->asides;
 		input.is_matched = matched;
 		input.flow = flows->flow;
 		input.flows = flows->count;
@@ -359,11 +360,11 @@ static void settle_ready(struct ow_exchange *x)
 {
 	struct ow_sender *s = sender_of(x);
 	for (struct ow_slot *slot; x->slots && (slot = x->slot[0]); ow_slot_remove(x, slot)) {
-		if (comparison_of(slot)->stage < OW_STAGE_READY || (!slot->page && !x->finished)) {
+		if (comparison_of(slot)->stage < OW_STAGE_READY || (!slot->packets && !x->finished)) {
 			tell_nothing(s);
 			return;
 		}
-		if (slot->page)
+		if (slot->packets)
 			settle(s, comparison_of(slot));
 	}
 	tell_nothing(s);
@@ -386,7 +387,7 @@ static void begin(struct ow_exchange *x, struct ow_slot *slot)
 /* Intervals that this point has not recorded yet do not wait for the other point. */
 static bool waits(const struct ow_slot *slot)
 {
-	return slot->page && ((const struct ow_comparison *)slot)->stage < OW_STAGE_READY;
+	return slot->packets && ((const struct ow_comparison *)slot)->stage < OW_STAGE_READY;
 }
 
 static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cause)
@@ -401,33 +402,33 @@ static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cau
  */
 static bool filter_fits(struct ow_sender *s, const struct ow_comparison *c)
 {
-	bool here = c->slot.page->total_packets > 0, there = c->theirs.total_packets > 0;
+	bool here = c->slot.packets->total_packets > 0, there = c->theirs.total_packets > 0;
 	s->met |= here && there;
 	return !s->x.options.link_filter || s->met || here == there;
 }
 
 static int start(struct ow_exchange *x, struct ow_comparison *c)
 {
-	struct ow_interval_packets *page = c->slot.page;
+	struct ow_interval_packets *packets = c->slot.packets;
 	char cause[OW_RESULT_CAUSE];
-	if (page->blind[0]) {
-		snprintf(cause, sizeof cause, ow_cause_of_point, x->options.from, page->blind);
+	if (packets->blind[0]) {
+		snprintf(cause, sizeof cause, ow_cause_of_point, x->options.from, packets->blind);
 		ow_comparison_unknown(c, cause);
 		return 0;
 	}
 	if (!filter_fits(sender_of(x), c)) {
 		snprintf(cause, sizeof cause, ow_cause_filter_takes_none,
-		         page->total_packets ? x->options.to : x->options.from);
+		         packets->total_packets ? x->options.to : x->options.from);
 		ow_comparison_unknown(c, cause);
 		return 0;
 	}
-	unsigned mine = page->sample_shift, theirs = c->theirs.sample_shift;
+	unsigned mine = packets->sample_shift, theirs = c->theirs.sample_shift;
 	if (theirs < mine) {
 		struct ow_message_ask ask = {.part = OW_MESSAGE_AGAIN, .sample_shift = (uint8_t)mine};
 		return ow_comparison_ask(c, OW_STAGE_AGAIN, &ask);
 	}
 	if (theirs > mine) {
-		ow_interval_packets_resample(page, &x->options.identity, theirs);
+		ow_interval_packets_resample(packets, &x->options.identity, theirs);
 		ow_exchange_raise_shift(x, theirs, c->slot.interval);
 	}
 	int r = ow_sender_confirm(c, sender_of(x)->announcer);
@@ -441,14 +442,14 @@ static int start(struct ow_exchange *x, struct ow_comparison *c)
 }
 
 /* Intervals that began before the recording: the other point will get no other answer. */
-static void drop_pageless(struct ow_exchange *x)
+static void drop_without_packets(struct ow_exchange *x)
 {
-	while (x->slots && !x->slot[0]->page && (x->finished || x->slot[0]->interval < x->next_page)) {
+	while (x->slots && !x->slot[0]->packets && (x->finished || x->slot[0]->interval < x->next_interval)) {
 		ow_exchange_say_none(x, x->slot[0]->interval, "not recorded");
 		ow_slot_remove(x, x->slot[0]);
 	}
 	for (size_t i = x->slots; x->finished && i-- > 0;) {
-		if (!x->slot[i]->page) {
+		if (!x->slot[i]->packets) {
 			ow_exchange_say_none(x, x->slot[i]->interval, x->ended);
 			ow_slot_remove(x, x->slot[i]);
 		}
@@ -459,11 +460,11 @@ static void drop_pageless(struct ow_exchange *x)
 static void advance(struct ow_exchange *x)
 {
 	bool turn = true;
-	drop_pageless(x);
+	drop_without_packets(x);
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_comparison *c = comparison_of(x->slot[i]);
 		int r = 0;
-		if (c->stage == OW_STAGE_OPEN && c->slot.page && c->pushed)
+		if (c->stage == OW_STAGE_OPEN && c->slot.packets && c->pushed)
 			r = start(x, c);
 		if (r == 0 && c->stage == OW_STAGE_TURN && turn)
 			r = x->method->turn(c);
@@ -493,7 +494,7 @@ static int64_t sent_at(const struct ow_exchange *x, int64_t interval, const stru
 /* The pushed synopsis, or the same for fewer packets. */
 static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *m, struct ow_error *err)
 {
-	if (c->stage == OW_STAGE_AGAIN && m->sample_shift < c->slot.page->sample_shift)
+	if (c->stage == OW_STAGE_AGAIN && m->sample_shift < c->slot.packets->sample_shift)
 		return 0; /* the answer to an earlier request */
 	int r = c->x->method->take_push(c, m, err);
 	if (r == 0)
@@ -534,15 +535,15 @@ static struct ow_comparison *comparison_for(struct ow_exchange *x, int64_t inter
 		ow_exchange_say_none(x, interval, "not compared, too long ago");
 	if (slot || interval < s->next_settled)
 		return comparison_of(slot);
-	if (x->finished || interval < x->next_page) {
+	if (x->finished || interval < x->next_interval) {
 		ow_exchange_say_none(x, interval, x->finished ? x->ended : "not recorded");
 		return NULL;
 	}
 	/* This point is slow, or the other one invents intervals. */
 	size_t ahead = 0;
-	for (size_t i = x->slots; i-- > 0 && !x->slot[i]->page;)
+	for (size_t i = x->slots; i-- > 0 && !x->slot[i]->packets;)
 		ahead++;
-	if (ahead >= 2 * (size_t)x->options.pages_max)
+	if (ahead >= 2 * (size_t)x->options.intervals_max)
 		return NULL;
 	slot = ow_slot_add(x, interval);
 	if (slot)
@@ -578,7 +579,7 @@ static int take_synopsis(struct ow_exchange *x, struct ow_comparison *c, const s
 	int r = answer ? x->method->take_synopsis(c, m, err) : take_push(c, m, err);
 	if (r == -EPROTO) {
 		c->cost = before;
-		if (!c->slot.page && !c->pushed)
+		if (!c->slot.packets && !c->pushed)
 			ow_slot_remove(x, &c->slot);
 		return r;
 	}
@@ -597,7 +598,7 @@ static int on_interval(struct ow_exchange *x, int64_t interval, const struct ow_
 	if (has_room(x, memory_of(m)))
 		return take_synopsis(x, c, m, bytes, err);
 	ow_exchange_say_none(x, interval, "no memory for so many synopses");
-	if (c->slot.page)
+	if (c->slot.packets)
 		ow_comparison_unknown(c, ow_cause_too_many_synopses);
 	else
 		ow_slot_remove(x, &c->slot);
@@ -734,7 +735,7 @@ static void slot_done(struct ow_exchange *x, struct ow_slot *slot)
 	ow_comparison_done(comparison_of(slot));
 }
 
-static void page(struct ow_exchange *x, struct ow_slot *slot)
+static void packets(struct ow_exchange *x, struct ow_slot *slot)
 {
 	begin(x, slot);
 	if (sender_of(x)->announcer)
@@ -748,7 +749,7 @@ static void ask_for_missing(struct ow_exchange *x)
 {
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_comparison *c = comparison_of(x->slot[i]);
-		if (c->slot.page && c->stage == OW_STAGE_OPEN && !c->pushed &&
+		if (c->slot.packets && c->stage == OW_STAGE_OPEN && !c->pushed &&
 		    ow_comparison_ask(c, OW_STAGE_OPEN, &(struct ow_message_ask){.part = OW_MESSAGE_AGAIN}) < 0)
 			ow_comparison_unknown(c, ow_cause_out_of_memory);
 	}
@@ -794,7 +795,7 @@ const struct ow_role ow_sender_role = {
 	.create = create,
 	.done = done,
 	.slot_done = slot_done,
-	.page = page,
+	.packets = packets,
 	.frame = frame,
 	.connected = connected,
 	.finish = finish,

@@ -53,13 +53,14 @@ static size_t say_scope(struct ow_exchange *x, int64_t interval, const struct ow
 static uint32_t quiet_max(const struct ow_exchange *x)
 {
 	int64_t most = QUIET_NS / x->options.length_ns;
-	most = most < (int64_t)x->options.pages_max - 1 ? most : (int64_t)x->options.pages_max - 1;
+	most = most < (int64_t)x->options.intervals_max - 1 ? most : (int64_t)x->options.intervals_max - 1;
 	return most < OW_MESSAGE_IDLE_MAX / 2 ? (uint32_t)most : OW_MESSAGE_IDLE_MAX / 2;
 }
 
-static bool is_idle(const struct ow_interval_packets *page)
+static bool is_idle(const struct ow_interval_packets *packets)
 {
-	return !page->total_packets && !page->count && !page->ring_drops && !page->unreadable && !page->blind[0];
+	return !packets->total_packets && !packets->count && !packets->ring_drops && !packets->unreadable &&
+	       !packets->blind[0];
 }
 
 /* Whether the last two updates of the announcer are empty and the same. */
@@ -101,7 +102,7 @@ static size_t say_or_hold(struct ow_exchange *x, const struct ow_scope_announcer
 	bool calm = quiet->idle > x->options.horizon && quiet_max(x) > 1;
 	bool same = says_nothing_new(announcer);
 	/* All lanes at the same time, so that they share packets. */
-	bool due = calm && slot->page->start_ns / x->options.length_ns % quiet_max(x) == quiet_max(x) - 1;
+	bool due = calm && slot->packets->start_ns / x->options.length_ns % quiet_max(x) == quiet_max(x) - 1;
 	if (calm && same && !due && x->connected && slot->interval > quiet->asked) {
 		quiet->held++;
 		return 0;
@@ -116,12 +117,12 @@ static size_t say_or_hold(struct ow_exchange *x, const struct ow_scope_announcer
 size_t ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, struct ow_sender_quiet *quiet,
                           const struct ow_slot *slot)
 {
-	quiet->idle = is_idle(slot->page) ? quiet->idle + 1 : 0;
+	quiet->idle = is_idle(slot->packets) ? quiet->idle + 1 : 0;
 	if (!quiet->idle)
 		ow_sender_announce_held(x, announcer, quiet);
 	const struct ow_scope_update *update = NULL;
-	const struct ow_lane_flows *flows = &slot->page->flows;
-	size_t count = slot->page->blind[0] ? 0 : flows->count;
+	const struct ow_lane_flows *flows = &slot->packets->flows;
+	size_t count = slot->packets->blind[0] ? 0 : flows->count;
 	int r = ow_scope_announce(announcer, slot->interval, flows->flow, count, &update);
 	if (r == -ENOMEM || r == -ENOSPC) {
 		ow_scope_announcer_reset(announcer);
@@ -175,31 +176,31 @@ int ow_sender_take_answer(struct ow_comparison *c, const struct ow_message_scope
 	return 0;
 }
 
-/* Moves the packets of flows that are not in scope out of the page. */
+/* Takes out the packets of flows that are not in scope. */
 static int put_aside(struct ow_comparison *c)
 {
-	struct ow_interval_packets *page = c->slot.page;
+	struct ow_interval_packets *packets = c->slot.packets;
 	size_t out = 0, kept = 0;
-	for (size_t i = 0; i < page->count; i++)
-		out += !page->stamp[i].flow || !c->in_scope[page->stamp[i].flow - 1];
+	for (size_t i = 0; i < packets->count; i++)
+		out += !packets->stamp[i].flow || !c->in_scope[packets->stamp[i].flow - 1];
 	if (!out)
 		return 0;
 	c->aside = malloc(out * sizeof *c->aside);
 	if (!c->aside)
 		return -ENOMEM;
-	for (size_t i = 0; i < page->count; i++) {
-		if (page->stamp[i].flow && c->in_scope[page->stamp[i].flow - 1])
-			page->stamp[kept++] = page->stamp[i];
+	for (size_t i = 0; i < packets->count; i++) {
+		if (packets->stamp[i].flow && c->in_scope[packets->stamp[i].flow - 1])
+			packets->stamp[kept++] = packets->stamp[i];
 		else
-			c->aside[c->asides++] = page->stamp[i];
+			c->aside[c->asides++] = packets->stamp[i];
 	}
-	page->count = kept;
+	packets->count = kept;
 	return 0;
 }
 
 int ow_sender_confirm(struct ow_comparison *c, struct ow_scope_announcer *announcer)
 {
-	const struct ow_lane_flows *flows = &c->slot.page->flows;
+	const struct ow_lane_flows *flows = &c->slot.packets->flows;
 	struct ow_error err;
 	if (!ow_exchange_has_keys(c->x) || c->confirmed)
 		return 0;
@@ -246,28 +247,28 @@ static int list_only(const struct ow_outcome *o, struct ow_keyset *only)
 
 int ow_sender_matched(const struct ow_comparison *c, struct ow_sighting **ret_packets, uint8_t **ret_matched)
 {
-	const struct ow_interval_packets *page = c->slot.page;
-	size_t count = page->count + c->asides;
+	const struct ow_interval_packets *packets = c->slot.packets;
+	size_t count = packets->count + c->asides;
 	struct ow_keyset only = {0};
-	struct ow_sighting *packets = malloc((count + 1) * sizeof *packets);
+	struct ow_sighting *all = malloc((count + 1) * sizeof *all);
 	uint8_t *matched = malloc(count + 1);
-	if (!packets || !matched || list_only(&c->outcome, &only) < 0) {
+	if (!all || !matched || list_only(&c->outcome, &only) < 0) {
 		ow_keyset_done(&only);
-		free(packets);
+		free(all);
 		free(matched);
 		return -ENOMEM;
 	}
-	if (page->count)
-		memcpy(packets, page->stamp, page->count * sizeof *packets);
+	if (packets->count)
+		memcpy(all, packets->stamp, packets->count * sizeof *all);
 	if (c->asides) {
-		memcpy(packets + page->count, c->aside, c->asides * sizeof *packets);
-		ow_sightings_sort(packets, count);
+		memcpy(all + packets->count, c->aside, c->asides * sizeof *all);
+		ow_sightings_sort(all, count);
 	}
 	memset(matched, 1, count);
 	for (size_t i = 0; c->outcome.only_as && i < count; i++)
-		matched[i] = !ow_keyset_has(&only, key_of(c->x->method->name(c, packets[i].id), packets[i].time_ns));
+		matched[i] = !ow_keyset_has(&only, key_of(c->x->method->name(c, all[i].id), all[i].time_ns));
 	ow_keyset_done(&only);
-	*ret_packets = packets;
+	*ret_packets = all;
 	*ret_matched = matched;
 	return 0;
 }

@@ -122,7 +122,7 @@ struct side {
 	struct ow_session *session;
 	struct ow_interval_log *log;
 	struct ow_exchange *exchange;
-	struct ow_interval_packets *page; /* packets of the current interval */
+	struct ow_interval_packets *packets; /* packets of the current interval */
 	int code;
 	struct ow_error err;
 };
@@ -211,10 +211,10 @@ static void measure(struct side *side)
 {
 	static const struct ow_clock_state clock = {true, 0};
 	struct run *run = side->run;
-	struct ow_interval_packets *page = side->page;
-	side->page = NULL;
+	struct ow_interval_packets *packets = side->packets;
+	side->packets = NULL;
 	if (side->code == 0)
-		side->code = ow_exchange_page(side->exchange, page, &clock, now_of(run));
+		side->code = ow_exchange_packets(side->exchange, packets, &clock, now_of(run));
 	serve(side, (int)run->interval + 1);
 }
 
@@ -235,7 +235,7 @@ static void *receiving_point(void *arg)
 }
 
 /* Records the packets of an interval through the interval log. */
-static int make_page(struct side *side, const struct seen *seen, unsigned interval)
+static int make_packets(struct side *side, const struct seen *seen, unsigned interval)
 {
 	struct ow_chunk *chunk = malloc(sizeof *chunk + OW_CHUNK_STAMPS * sizeof *chunk->stamp);
 	int r = chunk ? 0 : -ENOMEM;
@@ -251,8 +251,8 @@ static int make_page(struct side *side, const struct seen *seen, unsigned interv
 	}
 	free(chunk);
 	if (r == 0)
-		side->page = ow_interval_log_next(side->log, side->run->t0_ns + (int64_t)(interval + 1) * LENGTH_NS);
-	return r < 0 ? r : side->page ? 0 : -ENOMEM;
+		side->packets = ow_interval_log_next(side->log, side->run->t0_ns + (int64_t)(interval + 1) * LENGTH_NS);
+	return r < 0 ? r : side->packets ? 0 : -ENOMEM;
 }
 
 static int side_create(struct run *run, int which)
@@ -271,7 +271,7 @@ static int side_create(struct run *run, int which)
 	                                      .length_ns = LENGTH_NS,
 	                                      .horizon = HORIZON,
 	                                      .patience_ns = PATIENCE_NS,
-	                                      .pages_max = 4};
+	                                      .intervals_max = 4};
 	ow_identity_seed(&options.identity, run->options->seed);
 	struct ow_interval_log_options of_log = {options.identity, run->t0_ns, LENGTH_NS, STAMPS_MAX, 4};
 	struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .shift = on_shift, .arg = side};
@@ -283,7 +283,7 @@ static int side_create(struct run *run, int which)
 
 static void side_done(struct side *side)
 {
-	ow_interval_packets_free(side->page);
+	ow_interval_packets_free(side->packets);
 	ow_exchange_free(side->exchange);
 	ow_interval_log_free(side->log);
 }
@@ -299,9 +299,9 @@ static int all_intervals(struct run *run, struct traffic *traffic)
 	for (unsigned i = 0; i < run->intervals && r == 0; i++) {
 		r = next_interval(traffic, i, o->scale, &run->to->truth[i]);
 		if (r == 0)
-			r = make_page(a, &traffic->a, i);
+			r = make_packets(a, &traffic->a, i);
 		if (r == 0)
-			r = make_page(b, &traffic->b, i);
+			r = make_packets(b, &traffic->b, i);
 		if (r < 0)
 			break;
 		run->interval = i;

@@ -34,7 +34,7 @@ static void set_options(const struct ow_daemon *d, const struct ow_config_segmen
 	ow_agree_retention(s->interval_ns, 0, d->clock.speed, &retention);
 	*o = (struct ow_group_results_options){.length_ns = s->interval_ns,
 	                                       .horizon = ow_config_horizon(s->wait_ns, s->interval_ns),
-	                                       .waiting = retention.pages_max,
+	                                       .waiting = retention.intervals_max,
 	                                       .shared = s->scope == OW_SCOPE_OF_SHARED};
 	snprintf(o->names.segment, sizeof o->names.segment, "%s", s->name);
 	snprintf(o->names.class_name, sizeof o->names.class_name, "%s", class_name);

@@ -384,7 +384,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 		.horizon = o->horizon,
 		.patience_ns = retention->patience_ns,
 		.notice_ns = retention->notice_ns,
-		.pages_max = retention->pages_max,
+		.intervals_max = retention->intervals_max,
 		.buckets = o->buckets,
 		.sample = o->sample,
 		.shared = o->shared,

@@ -131,18 +131,20 @@ void ow_daemon_lanes_disconnected(struct ow_daemon_peer *peer)
 }
 
 /* Passes closed intervals to the exchange. */
-static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
+static void close_intervals(struct ow_daemon_lane *lane, int64_t passed_ns)
 {
 	struct ow_daemon *d = lane->daemon;
-	struct ow_interval_packets *page;
+	struct ow_interval_packets *packets;
 	if (passed_ns == INT64_MAX)
 		passed_ns = lane->log ? ow_cuts_start(&lane->log->cuts, lane->until + 1) : 0;
-	while (lane->log && lane->next <= lane->until && (page = ow_interval_log_next(lane->log->packets, passed_ns))) {
-		lane->next = page->interval + 1;
-		if (page->interval > lane->until)
-			ow_interval_packets_free(page);
+	while (lane->log && lane->next <= lane->until &&
+	       (packets = ow_interval_log_next(lane->log->packets, passed_ns))) {
+		lane->next = packets->interval + 1;
+		if (packets->interval > lane->until)
+			ow_interval_packets_free(packets);
 		else /* the exchange takes the packets, also if it fails: then the interval is unknown */
-			(void)ow_exchange_page(lane->exchange, page, &d->clock.state, ow_daemon_lane_now_ns(lane));
+			(void)ow_exchange_packets(lane->exchange, packets, &d->clock.state,
+			                          ow_daemon_lane_now_ns(lane));
 	}
 	if (lane->log && lane->next > lane->until)
 		finish_lane(lane);
@@ -181,7 +183,7 @@ void ow_daemon_lanes_take(struct ow_daemon *d, struct ow_chunk *chunks, int64_t 
 	if (passed != INT64_MAX)
 		enter_outages(d);
 	for (unsigned i = 0; i < d->lane_count; i++)
-		close_pages(d->lanes[i], passed);
+		close_intervals(d->lanes[i], passed);
 }
 
 void ow_daemon_lanes_tick(struct ow_daemon *d)

@@ -49,11 +49,11 @@ static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, 
 		return skip(pair, lane, a, b, quiet);
 	struct ow_joined joined;
 	int64_t before_ns = ow_clock_steady_ns();
-	int r = ow_page_match_pair(a, b,
-	                           &(struct ow_page_match_past){lane->results, lane->before,
-	                                                        pair->options.shared ? &lane->shared : NULL,
-	                                                        lane->copies},
-	                           &input, &joined);
+	int r = ow_interval_match_pair(a, b,
+	                               &(struct ow_interval_match_past){lane->results, lane->before,
+	                                                                pair->options.shared ? &lane->shared : NULL,
+	                                                                lane->copies},
+	                               &input, &joined);
 	if (r < 0)
 		return r;
 	ow_local_pair_complete(pair, lane, &input.result);
@@ -100,8 +100,8 @@ static void look_at_filter(struct ow_local_pair_lane *lane, struct ow_interval_p
 		         a->total_packets ? lane->names.to : lane->names.from);
 }
 
-static int compare_pages(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
-                         struct ow_interval_packets *b)
+static int compare_packets(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
+                           struct ow_interval_packets *b)
 {
 	unsigned shift = a->sample_shift > b->sample_shift ? a->sample_shift : b->sample_shift;
 	ow_interval_packets_resample(a, &pair->options.identity, shift);
@@ -119,48 +119,48 @@ static int compare_pages(struct ow_local_pair *pair, struct ow_local_pair_lane *
 	return compare(pair, lane, a, b);
 }
 
-static struct ow_interval_packets *next_page(const struct ow_local_pair *pair, struct ow_interval_log *log,
-                                             int64_t passed_ns)
+static struct ow_interval_packets *next_packets(const struct ow_local_pair *pair, struct ow_interval_log *log,
+                                                int64_t passed_ns)
 {
-	struct ow_interval_packets *page = ow_interval_log_next(log, passed_ns);
-	if (page)
-		page->interval += pair->base;
-	return page;
+	struct ow_interval_packets *packets = ow_interval_log_next(log, passed_ns);
+	if (packets)
+		packets->interval += pair->base;
+	return packets;
 }
 
 /* The packets of an interval; empty if the log has none. NULL without memory. */
-static struct ow_interval_packets *take_page(struct ow_local_pair *pair, struct ow_local_pair_log *log,
-                                             int64_t interval, int64_t passed_ns)
+static struct ow_interval_packets *take_packets(struct ow_local_pair *pair, struct ow_local_pair_log *log,
+                                                int64_t interval, int64_t passed_ns)
 {
-	if (!log->page)
-		log->page = next_page(pair, log->recorded->packets, passed_ns);
-	struct ow_interval_packets *page = log->page;
-	while (page && page->interval < interval) {
-		ow_interval_packets_free(page);
-		page = next_page(pair, log->recorded->packets, passed_ns);
+	if (!log->packets)
+		log->packets = next_packets(pair, log->recorded->packets, passed_ns);
+	struct ow_interval_packets *packets = log->packets;
+	while (packets && packets->interval < interval) {
+		ow_interval_packets_free(packets);
+		packets = next_packets(pair, log->recorded->packets, passed_ns);
 	}
-	log->page = page;
-	if (page && page->interval == interval) {
-		log->page = NULL;
-		return page;
+	log->packets = packets;
+	if (packets && packets->interval == interval) {
+		log->packets = NULL;
+		return packets;
 	}
 	/* An interval without memory is not empty: all its packets would seem lost. */
-	if (!page && ow_interval_log_due(log->recorded->packets, passed_ns))
+	if (!packets && ow_interval_log_due(log->recorded->packets, passed_ns))
 		return NULL;
-	page = calloc(1, sizeof *page);
-	if (page) {
-		page->interval = interval;
-		page->start_ns = ow_local_pair_start_of(pair, interval);
-		page->length_ns = pair->options.length_ns;
+	packets = calloc(1, sizeof *packets);
+	if (packets) {
+		packets->interval = interval;
+		packets->start_ns = ow_local_pair_start_of(pair, interval);
+		packets->length_ns = pair->options.length_ns;
 	}
-	return page;
+	return packets;
 }
 
 static int compare_interval(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, int64_t passed_ns)
 {
-	struct ow_interval_packets *a = take_page(pair, lane->log + OW_LOCAL_PAIR_SENDER, pair->next, passed_ns);
-	struct ow_interval_packets *b = take_page(pair, lane->log + OW_LOCAL_PAIR_RECEIVER, pair->next, passed_ns);
-	int r = a && b ? compare_pages(pair, lane, a, b) : -ENOMEM;
+	struct ow_interval_packets *a = take_packets(pair, lane->log + OW_LOCAL_PAIR_SENDER, pair->next, passed_ns);
+	struct ow_interval_packets *b = take_packets(pair, lane->log + OW_LOCAL_PAIR_RECEIVER, pair->next, passed_ns);
+	int r = a && b ? compare_packets(pair, lane, a, b) : -ENOMEM;
 	ow_interval_packets_free(a);
 	ow_interval_packets_free(lane->before);
 	lane->before = b;

@@ -8,7 +8,7 @@
 
 /*
  * Both points on this host: packets that arrive at one interface and leave at another (or are in two capture files),
- * packet by packet. recorder -> two interval logs for each lane -> page_match -> interval_results. A lane is a class in
+ * packet by packet. recorder -> two interval logs for each lane -> interval_match -> interval_results. A lane is a class in
  * one direction; forward is from `from` to `to`.
  *
  * Intervals begin at whole multiples of their length, or at whole seconds; those of files when both captures have

@@ -64,7 +64,7 @@ static void forget_logs(struct ow_local_pair_lane *lane)
 	for (int side = 0; side < 2; side++) {
 		struct ow_local_pair_log *log = lane->log + side;
 		ow_lane_log_free(log->recorded);
-		ow_interval_packets_free(log->page);
+		ow_interval_packets_free(log->packets);
 		*log = (struct ow_local_pair_log){.source = log->source};
 	}
 	ow_interval_packets_free(lane->before);

@@ -193,7 +193,7 @@ void ow_local_pair_free(struct ow_local_pair *pair)
 	ow_recorder_free(pair->recorder);
 	for (size_t i = 0; pair->lane && i < pair->lanes; i++) {
 		for (int side = 0; side < 2; side++)
-			ow_interval_packets_free(pair->lane[i].log[side].page);
+			ow_interval_packets_free(pair->lane[i].log[side].packets);
 		ow_interval_results_free(pair->lane[i].results);
 		ow_shared_flows_done(&pair->lane[i].shared);
 		ow_interval_copies_free(pair->lane[i].copies);

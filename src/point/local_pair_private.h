@@ -5,7 +5,7 @@
 #include "point/identity_survey.h"
 #include "point/local_pair.h"
 #include "reconcile/shared_flows.h"
-#include "point/page_match.h"
+#include "point/interval_match.h"
 #include "point/point_clock.h"
 #include "point/segment_clock.h"
 #include "record/lane_log.h"
@@ -28,8 +28,8 @@ enum { OW_LOCAL_PAIR_SENDER, OW_LOCAL_PAIR_RECEIVER };              /* logs of a
 
 struct ow_local_pair_log {
 	struct ow_lane_log *recorded;
-	struct ow_interval_packets *page; /* packets of a closed interval, not compared yet */
-	uint64_t misplaced;               /* number reported so far */
+	struct ow_interval_packets *packets; /* packets of a closed interval, not compared yet */
+	uint64_t misplaced;                  /* number reported so far */
 	unsigned source;
 };
 

@@ -5,7 +5,7 @@
 
 /*
  * Late or lost: turns the comparison of each interval, in order, into results, first provisional, then final. Both
- * kinds of comparison use it: packet by packet if both points are on one host (point/page_match.h), and through the
+ * kinds of comparison use it: packet by packet if both points are on one host (point/interval_match.h), and through the
  * protocol (exchange/exchange.h).
  *
  * A packet that only the sender has waits for `horizon` further intervals. If it is then among those that only the

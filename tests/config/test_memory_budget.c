@@ -14,28 +14,28 @@ static void test_retention(void **state)
 	(void)state;
 	struct ow_retention r;
 	ow_agree_retention(OW_NS_PER_S, 0, 1, &r);
-	assert_int_equal(r.pages_max, 6); /* five seconds, and the one that is sent */
+	assert_int_equal(r.intervals_max, 6); /* five seconds, and the one that is sent */
 	assert_int_equal(r.open_max, 24);
 	assert_int_equal(r.notice_ns, OW_RETAIN_NS);
 	assert_int_equal(r.patience_ns, OW_PATIENCE_NS);
 	/* Long intervals: the smallest number of waiting intervals, and two intervals until it is reported. */
 	ow_agree_retention(60 * OW_NS_PER_S, 0, 1, &r);
-	assert_int_equal(r.pages_max, OW_RETAIN_MIN);
+	assert_int_equal(r.intervals_max, OW_RETAIN_MIN);
 	assert_int_equal(r.notice_ns, 120 * OW_NS_PER_S);
 	/* Short ones are capped, however far the clocks are apart. */
 	ow_agree_retention(OW_NS_PER_MS, 3600 * OW_NS_PER_S, 1, &r);
-	assert_int_equal(r.pages_max, OW_RETAIN_MAX);
+	assert_int_equal(r.intervals_max, OW_RETAIN_MAX);
 	assert_int_equal(r.open_max, 4096);
 	/* The sign of the skew does not matter; a file that is replayed slowly is no reason for less. */
 	struct ow_retention early, late, slow;
 	ow_agree_retention(OW_NS_PER_S, -3 * OW_NS_PER_S, 1, &early);
 	ow_agree_retention(OW_NS_PER_S, 3 * OW_NS_PER_S, 1, &late);
 	assert_memory_equal(&early, &late, sizeof late);
-	assert_int_equal(late.pages_max, 9);
+	assert_int_equal(late.intervals_max, 9);
 	ow_agree_retention(OW_NS_PER_S, 3 * OW_NS_PER_S, 0.1, &slow);
 	assert_memory_equal(&slow, &late, sizeof late);
 	ow_agree_retention(OW_NS_PER_S, 0, 10, &r);
-	assert_int_equal(r.pages_max, 51);
+	assert_int_equal(r.intervals_max, 51);
 }
 
 /*
@@ -53,7 +53,7 @@ static void test_stamps(void **state)
 		uint64_t least = ow_agree_least(&r), bytes = ow_random_u64(&random) >> 24;
 		assert_int_equal(ow_agree_stamps(least, &r), OW_SIGHTINGS_LEAST);
 		assert_int_equal(ow_agree_stamps(least - 1, &r), 0);
-		assert_true(ow_agree_stamps(bytes, &r) * OW_SIGHTING_BYTES * (r.pages_max + 2) <= bytes);
+		assert_true(ow_agree_stamps(bytes, &r) * OW_SIGHTING_BYTES * (r.intervals_max + 2) <= bytes);
 		assert_true(ow_agree_retained(bytes, &r) <= bytes);
 	}
 }

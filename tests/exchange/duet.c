@@ -299,7 +299,7 @@ static void open_points(struct duet *duet, const struct ow_exchange_options *opt
 	o->length_ns = duet->traffic.length_ns;
 	o->horizon = o->horizon ? o->horizon : 2;
 	o->patience_ns = PATIENCE_NS;
-	o->pages_max = o->pages_max ? o->pages_max : 16;
+	o->intervals_max = o->intervals_max ? o->intervals_max : 16;
 	for (int side = 0; side < 2; side++) {
 		size_t most = duet->traffic.stamps_max[side];
 		o->sending = side == 0;
@@ -356,7 +356,7 @@ void duet_run(struct duet *duet, const struct traffic *traffic, const struct lin
 			struct ow_interval_packets *page =
 				make_page(duet, ledger[side], p[side], count[side], &at[side], i, side, &o.identity);
 			wire->now_ns = now;
-			assert_int_equal(ow_exchange_page(duet->x[side], page, &clock, now + 1000), 0);
+			assert_int_equal(ow_exchange_packets(duet->x[side], page, &clock, now + 1000), 0);
 		}
 		deliver(wire, now + 2000);
 		ow_exchange_tick(duet->x[0], now + 3000);

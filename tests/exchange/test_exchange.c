@@ -441,7 +441,7 @@ static void test_long_line(void **state)
 	(void)state;
 	struct duet d;
 	struct line line = {.delay_ns = SECOND * 45 / 100};
-	struct ow_exchange_options patient = {.method = OW_METHOD_FOLD, .pages_max = 64};
+	struct ow_exchange_options patient = {.method = OW_METHOD_FOLD, .intervals_max = 64};
 	struct traffic t = {.packets = 2000,
 	                    .intervals = 20,
 	                    .length_ns = SECOND / 10,

@@ -82,7 +82,7 @@ static void create(struct pair *p)
 		                                      .length_ns = SECOND,
 		                                      .horizon = 2,
 		                                      .patience_ns = 100 * SECOND,
-		                                      .pages_max = 5};
+		                                      .intervals_max = 5};
 		struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .arg = end};
 		end->pair = p;
 		end->side = side;
@@ -116,7 +116,7 @@ static void close_interval(struct pair *p, int side, int64_t interval, size_t pa
 		                                      (int64_t)(1000 * i) + 100 * side, number};
 	page->count = page->total_packets = packets;
 	int64_t now_ns = T0 + (interval + 1) * SECOND;
-	assert_int_equal(ow_exchange_page(p->end[side].x, page, &(struct ow_clock_state){true, 1000}, now_ns), 0);
+	assert_int_equal(ow_exchange_packets(p->end[side].x, page, &(struct ow_clock_state){true, 1000}, now_ns), 0);
 	/* All that follows from it, before the other point closes its interval. */
 	while (p->frames)
 		deliver(p, now_ns);

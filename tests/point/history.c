@@ -94,10 +94,11 @@ void history_play(struct history *history, const struct ow_sighting *a, size_t a
 		struct ow_interval_packets *page_b = page_of(ledger_b, b, m, i, length_ns);
 		struct ow_interval_results_input input;
 		struct ow_joined joined;
-		assert_int_equal(ow_page_match_pair(page_a, page_b,
-		                                    &(struct ow_page_match_past){history->settle, before, NULL, copies},
-		                                    &input, &joined),
-		                 0);
+		assert_int_equal(
+			ow_interval_match_pair(page_a, page_b,
+		                               &(struct ow_interval_match_past){history->settle, before, NULL, copies},
+		                               &input, &joined),
+			0);
 		input.result.clock_from = input.result.clock_to = (struct ow_clock_state){true, 0};
 		assert_int_equal(ow_interval_results_step(history->settle, &input), 0);
 		ow_joined_done(&joined);

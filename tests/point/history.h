@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "point/page_match.h"
+#include "point/interval_match.h"
 
 /*
- * Passes the packets of two points to interval logs, page_match and interval_results, interval by interval, and keeps
+ * Passes the packets of two points to interval logs, interval_match and interval_results, interval by interval, and keeps
  * all results.
  */
 struct history {

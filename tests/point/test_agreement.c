@@ -157,15 +157,15 @@ static void keeps_the_budget(void **state)
 	(void)state;
 	struct ow_retention r;
 	ow_agree_retention(1000000000, 0, 1, &r);
-	assert_int_equal(r.pages_max, 6);
+	assert_int_equal(r.intervals_max, 6);
 	assert_true(r.patience_ns >= OW_RETAIN_NS);
 	ow_agree_retention(1000000000, -3000000000, 1, &r);
-	assert_int_equal(r.pages_max, 9);
+	assert_int_equal(r.intervals_max, 9);
 	ow_agree_retention(INT64_C(300000000000), 0, 1, &r);
-	assert_int_equal(r.pages_max, OW_RETAIN_MIN);
+	assert_int_equal(r.intervals_max, OW_RETAIN_MIN);
 	assert_true(r.patience_ns >= INT64_C(600000000000));
 	ow_agree_retention(1000000, 0, 1000, &r);
-	assert_int_equal(r.pages_max, OW_RETAIN_MAX);
+	assert_int_equal(r.intervals_max, OW_RETAIN_MAX);
 	assert_true(r.open_max <= 4096);
 
 	/* Expected lanes get equal parts; however many follow, the budget holds. */
@@ -191,7 +191,7 @@ static void keeps_the_budget(void **state)
 	assert_true(ow_agree_stamps(ow_agree_least(&r), &r) == OW_SIGHTINGS_LEAST);
 	assert_int_equal(ow_agree_stamps(ow_agree_least(&r) - 1, &r), 0);
 	assert_int_equal(ow_agree_stamps(1000, &r), 0);
-	assert_true(ow_agree_stamps(memory / 2, &r) * OW_SIGHTING_BYTES * (r.pages_max + 2) <= memory / 2);
+	assert_true(ow_agree_stamps(memory / 2, &r) * OW_SIGHTING_BYTES * (r.intervals_max + 2) <= memory / 2);
 }
 
 /* A peer's filter must not make this point ask a resolver, nor cost a packet too much. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole runs compared with brute force: random traffic (world.h) through interval logs, then through page_match and
+ * Whole runs compared with brute force: random traffic (world.h) through interval logs, then through interval_match and
  * interval_results, or through two exchanges with a wire in memory between them; each result and the total are compared
  * with the truth.
  *
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "exchange/exchange.h"
-#include "point/page_match.h"
+#include "point/interval_match.h"
 #include "world.h"
 
 #include <math.h>
@@ -340,8 +340,8 @@ static void join_into(const struct world_options *o, struct ow_interval_result *
 					   *b = page_of(&run, ledger[1], 1, i, 0);
 		ow_interval_packets_resample(a, &run.world.identity, b->sample_shift);
 		ow_interval_packets_resample(b, &run.world.identity, a->sample_shift);
-		struct ow_page_match_past past = {settle, before};
-		assert_int_equal(ow_page_match_pair(a, b, &past, &input, &joined), 0);
+		struct ow_interval_match_past past = {settle, before};
+		assert_int_equal(ow_interval_match_pair(a, b, &past, &input, &joined), 0);
 		input.result.clock_from = input.result.clock_to = clock_of(o);
 		input.result.from[0] = 'a';
 		input.result.to[0] = 'b';
@@ -443,7 +443,8 @@ static void mend(struct wire *wire, int64_t now_ns)
 		ow_exchange_connected(wire->x[side], now_ns);
 }
 
-static void open_exchanges(struct wire *wire, struct end end[2], enum ow_method method, unsigned pages_max, int leader)
+static void open_exchanges(struct wire *wire, struct end end[2], enum ow_method method, unsigned intervals_max,
+                           int leader)
 {
 	const struct world *w = &wire->run->world;
 	struct ow_exchange_options o = {
@@ -462,7 +463,7 @@ static void open_exchanges(struct wire *wire, struct end end[2], enum ow_method 
 		.patience_ns = wire->run->trouble ? 4 * w->o.length_ns + INT64_C(1000000000)
 	                       : leader           ? w->o.length_ns * 39 / 20
 	                                          : w->o.length_ns * 5 / 2,
-		.pages_max = pages_max,
+		.intervals_max = intervals_max,
 		.buckets = w->o.seed % 3 == 1 ? 64 : 0,
 		.sample = w->o.seed % 3 == 1 ? 128 : 0,
 		.exact = wire->run->exact,
@@ -520,9 +521,9 @@ static unsigned exchange_into(const struct world_options *o, enum ow_method meth
 	run.trouble = trouble;
 	run.exact = keep != NULL;
 	wire->run = &run;
-	unsigned pages_max = trouble ? 1 + (unsigned)ow_random_below(&random, 6) : 16;
+	unsigned intervals_max = trouble ? 1 + (unsigned)ow_random_below(&random, 6) : 16;
 	int leader = (int)ow_random_below(&random, 2);
-	open_exchanges(wire, end, method, pages_max, leader);
+	open_exchanges(wire, end, method, intervals_max, leader);
 	for (int side = 0; side < 2; side++)
 		ledger[side] = world_ledger(&run.world, side);
 	struct ow_clock_state clock = clock_of(o);
@@ -540,7 +541,7 @@ static unsigned exchange_into(const struct world_options *o, enum ow_method meth
 				continue;
 			struct ow_interval_packets *page =
 				page_of(&run, ledger[side], side, interval, wire->shift[side]);
-			assert_int_equal(ow_exchange_page(wire->x[side], page, &clock, now), 0);
+			assert_int_equal(ow_exchange_packets(wire->x[side], page, &clock, now), 0);
 			deliver(wire, ow_random_below(&random, 4), now);
 		}
 		deliver(wire, trouble ? ow_random_below(&random, 20) : FLYING_MAX * 4, now);

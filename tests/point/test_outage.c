@@ -120,7 +120,7 @@ static void pass(struct world *w, int64_t length_ns)
 			snprintf(page[i]->blind, sizeof page[i]->blind, "eth%d was down", i);
 		}
 		page[i]->total_packets = page[i]->count;
-		assert_int_equal(ow_exchange_page(w->x[i], page[i], &clock, w->now_ns), 0);
+		assert_int_equal(ow_exchange_packets(w->x[i], page[i], &clock, w->now_ns), 0);
 		deliver(w);
 	}
 	for (int i = 0; i < 2; i++)
@@ -138,7 +138,7 @@ static void begin(struct world *w, struct end end[2], unsigned intervals, int64_
 	                                .horizon = 2,
 	                                .patience_ns = 4 * NOTICE_NS,
 	                                .notice_ns = NOTICE_NS,
-	                                .pages_max = 6,
+	                                .intervals_max = 6,
 	                                .from = "london",
 	                                .to = "paris"};
 	*w = (struct world){.lost = calloc(intervals, sizeof *w->lost)};
@@ -263,7 +263,7 @@ static void test_beyond(void **state)
 	run(&o, unknown, noticed);
 	for (int side = 0; side < 2; side++)
 		assert_true(unknown[side] > 3300 && unknown[side] < 3595);
-	/* Without any, what pages_max holds. */
+	/* Without any, what intervals_max holds. */
 	o.retain = 0;
 	run(&o, unknown, noticed);
 	for (int side = 0; side < 2; side++)

@@ -8,7 +8,7 @@
 #include "result/interval_results.h"
 
 /*
- * Both points on this host: compares the pages of an interval packet by packet. Everything is exact: loss, all delays,
+ * Both points on this host: compares the packets of an interval. Everything is exact: loss, all delays,
  * reordering (RFC 4737), duplicates (a packet sent once and received more often keeps the delay of its first arrival,
  * RFC 5560).
  *
@@ -31,7 +31,7 @@ struct ow_joined {
 #define OW_JOINED_SAMPLES 1024
 
 /* What earlier intervals have left. */
-struct ow_page_match_past {
+struct ow_interval_match_past {
 	const struct ow_interval_results *results; /* waiting packets; may be NULL */
 	/* packets that arrived in the last interval, to detect duplicates; or NULL */
 	const struct ow_interval_packets *b;
@@ -43,7 +43,7 @@ struct ow_page_match_past {
  * Fills counts, totals, drops, delays and lists of *ret_input and clears the rest; the caller fills in names, clocks
  * and cost. The packets must be of the same interval and have the same shift. Returns 0 or -ENOMEM.
  */
-int ow_page_match_pair(const struct ow_interval_packets *a, const struct ow_interval_packets *b,
-                       const struct ow_page_match_past *past, struct ow_interval_results_input *ret_input,
-                       struct ow_joined *ret_joined);
+int ow_interval_match_pair(const struct ow_interval_packets *a, const struct ow_interval_packets *b,
+                           const struct ow_interval_match_past *past, struct ow_interval_results_input *ret_input,
+                           struct ow_joined *ret_joined);
 void ow_joined_done(struct ow_joined *joined);

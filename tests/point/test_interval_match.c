@@ -353,9 +353,9 @@ static void test_speed(void **state)
 		struct history history;
 		history_open(&history, 2, 4);
 		int64_t before = cpu_ns();
-		assert_int_equal(
-			ow_page_match_pair(&a, &b, &(struct ow_page_match_past){history.settle, NULL}, &input, &joined),
-			0);
+		assert_int_equal(ow_interval_match_pair(&a, &b, &(struct ow_interval_match_past){history.settle, NULL},
+		                                        &input, &joined),
+		                 0);
 		int64_t between = cpu_ns();
 		assert_int_equal(ow_interval_results_step(history.settle, &input), 0);
 		int64_t after = cpu_ns();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pages of both points side by side. Packets that are unlike all others meet by their id (reconcile/id_pairing.c).
- * Identical ones, which the copies of the pages and what still waits name, are taken apart again and aligned by the
+ * The packets of both points side by side. Packets that are unlike all others meet by their id (reconcile/id_pairing.c).
+ * Identical ones, which the copies of both and what still waits name, are taken apart again and aligned by the
  * times at which they were sent and arrived, or paired by their order.
  */
-#include "point/page_match.h"
+#include "point/interval_match.h"
 
 #include "base/array.h"
 #include "base/id_map.h"
@@ -39,7 +39,7 @@ struct members {
 
 struct join {
 	const struct ow_interval_packets *a, *b;
-	const struct ow_page_match_past *past;
+	const struct ow_interval_match_past *past;
 	uint32_t *of_a, *of_b;
 	uint8_t *doubtful; /* of the packets at B: paired, or late, but with an uncertain delay */
 	struct names names;
@@ -90,11 +90,11 @@ static int add_name(struct names *names, uint64_t id, uint64_t base)
  */
 static int collect_names(struct join *join)
 {
-	const struct ow_interval_packets *pages[] = {join->a, join->b};
+	const struct ow_interval_packets *both[] = {join->a, join->b};
 	int r = 0;
 	for (int side = 0; side < 2; side++) {
-		for (size_t i = 0; r == 0 && i < pages[side]->copies; i++)
-			r = add_name(&join->names, pages[side]->copy[i].id, pages[side]->copy[i].base_id);
+		for (size_t i = 0; r == 0 && i < both[side]->copies; i++)
+			r = add_name(&join->names, both[side]->copy[i].id, both[side]->copy[i].base_id);
 	}
 	if (!join->past->results || !ow_interval_results_waiting(join->past->results))
 		return r;
@@ -107,22 +107,22 @@ static int collect_names(struct join *join)
 }
 
 /* Finds the packets of the groups in an interval, in its order. */
-static int find_members(const struct names *names, const struct ow_interval_packets *page, struct members *members)
+static int find_members(const struct names *names, const struct ow_interval_packets *packets, struct members *members)
 {
-	uint32_t total = 0, *group = malloc((page->count + 1) * sizeof *group);
+	uint32_t total = 0, *group = malloc((packets->count + 1) * sizeof *group);
 	uint32_t *start = members->start = calloc(names->groups + (size_t)2, sizeof *start);
 	if (!group || !start) {
 		free(group);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < page->count; i++) {
+	for (size_t i = 0; i < packets->count; i++) {
 		/*
 		 * Whether few or nearly all packets are in groups, the look-ups would miss the cache one after the
 		 * other.
 		 */
-		if (i + AHEAD < page->count)
-			ow_id_map_prefetch(&names->by_id, page->stamp[i + AHEAD].id);
-		group[i] = group_named(names, page->stamp[i].id);
+		if (i + AHEAD < packets->count)
+			ow_id_map_prefetch(&names->by_id, packets->stamp[i + AHEAD].id);
+		group[i] = group_named(names, packets->stamp[i].id);
 		start[group[i]]++;
 	}
 	/* start[0] has counted the packets without a group. */
@@ -132,7 +132,7 @@ static int find_members(const struct names *names, const struct ow_interval_pack
 		total += count;
 	}
 	members->place = malloc((total + (size_t)1) * sizeof *members->place);
-	for (size_t i = 0; members->place && i < page->count; i++) {
+	for (size_t i = 0; members->place && i < packets->count; i++) {
 		if (group[i])
 			members->place[start[group[i]]++] = (uint32_t)i;
 	}
@@ -547,9 +547,9 @@ static void describe(const struct ow_interval_packets *a, const struct ow_interv
 	memcpy(r->synopsis, "exact", sizeof "exact");
 }
 
-int ow_page_match_pair(const struct ow_interval_packets *a, const struct ow_interval_packets *b,
-                       const struct ow_page_match_past *past, struct ow_interval_results_input *ret_input,
-                       struct ow_joined *ret_joined)
+int ow_interval_match_pair(const struct ow_interval_packets *a, const struct ow_interval_packets *b,
+                           const struct ow_interval_match_past *past, struct ow_interval_results_input *ret_input,
+                           struct ow_joined *ret_joined)
 {
 	struct join join = {.a = a, .b = b, .past = past};
 	struct ow_interval_results_input in = {0};
