@@ -287,12 +287,15 @@ static void put_tail(struct ow_chart *chart, const struct panel *panel)
 	ow_chart_data_end(chart);
 }
 
-/* Marks at 1, 2 and 5 of each decade; only at 1 if there are many. */
+/*
+ * Marks at 1, 2 and 5 of each decade; only at 1 if there are many. The previous axis may be logarithmic, which refuses
+ * ranges that begin at 0.
+ */
 static void put_delay_axis(FILE *out, const struct axis *axis)
 {
-	fprintf(out, "set yrange [%.9g:%.9g]\n", axis->low, axis->high);
+	fprintf(out, "unset logscale y; set yrange [%.9g:%.9g]\n", axis->low, axis->high);
 	if (!axis->log) {
-		fputs("unset logscale y; set ytics " OW_CHART_TICS " autofreq; set format y '%g'\n", out);
+		fputs("set ytics " OW_CHART_TICS " autofreq; set format y '%g'\n", out);
 		return;
 	}
 	fputs("set logscale y; set format y '%g'; set ytics " OW_CHART_TICS " (", out);
@@ -469,7 +472,8 @@ static int put_row(struct ow_chart *chart, const struct row *row, int number, do
 		char at[60];
 		snprintf(at, sizeof at, "screen 0.5, screen %.6f center", 1 - (top + height / 2));
 		ow_chart_label(chart, 3, "no delay sample", at);
-		fputs("unset border; unset tics; unset key; unset xlabel; unset ylabel\n", chart->script);
+		fputs("unset border; unset tics; unset key; unset xlabel; unset ylabel; unset logscale y\n",
+		      chart->script);
 		ow_chart_plot(chart);
 		fputs("set border 3 lc rgb '#" OW_CHART_GREY "'; set tics " OW_CHART_TICS "\n"
 		      "unset label 2; unset label 3; unset label 9\n",

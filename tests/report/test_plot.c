@@ -87,6 +87,26 @@ static void pictures(void **state)
 	}
 }
 
+/* Delays from 1 us to 1 s, for which the axis is logarithmic, before a direction without delays. */
+static void nothing_after_a_logarithmic_axis(void **state)
+{
+	(void)state;
+	struct ow_plot *plot;
+	if (gnuplot_missing())
+		skip();
+	struct ow_match_report report = sample_report();
+	assert_int_equal(ow_plot_create(0, &plot), 0);
+	for (int64_t i = 0; i < 1000; i++) {
+		struct ow_packet_event event = {.fate = OW_FATE_MATCHED, .direction = OW_A_TO_B, .packets = 1};
+		event.time_ns[OW_SIDE_A] = INT64_C(1700000000000000000) + i * 1000000;
+		event.time_ns[OW_SIDE_B] = event.time_ns[OW_SIDE_A] + (i % 100 ? 1000 + i : 1000000000);
+		assert_int_equal(ow_plot_add(plot, &event), 0);
+	}
+	report.has_direction[OW_B_TO_A] = true;
+	draw(plot, &report, "a.svg", "<?xml");
+	ow_plot_free(plot);
+}
+
 static void refuse(const char *name, const char *reason)
 {
 	char path[200];
@@ -154,6 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pictures),
+		cmocka_unit_test(nothing_after_a_logarithmic_axis),
 		cmocka_unit_test(failures_are_told),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
