@@ -33,8 +33,12 @@ static void log_outage(struct ow_daemon *d, uint32_t source, bool is_new)
 static void enter_outages(struct ow_daemon *d)
 {
 	for (uint32_t s = 0; s < d->logs.sources; s++) {
+		struct ow_outage outage;
 		bool is_new;
-		if (ow_lane_logs_outage(&d->logs, s, &is_new) && !d->config->interfaces[s].file)
+		if (!ow_recorder_outage(d->recorder, s, &outage))
+			continue;
+		ow_lane_logs_outage(&d->logs, s, &outage, &is_new);
+		if (!d->config->interfaces[s].file)
 			log_outage(d, s, is_new);
 	}
 }

@@ -24,9 +24,9 @@ static int64_t stop_of(const struct ow_local_pair *pair, const struct ow_local_p
 	return ow_local_pair_least(pair->stop_ns, pair->over_ns[lane->log[OW_LOCAL_PAIR_RECEIVER].source]);
 }
 
-/* An interface was away: packets that it did not see are not lost. */
+/* An interface was away: packets that it did not see are not lost. cause: another one; or NULL. */
 static int skip(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,
-                const struct ow_interval_packets *b, bool quiet)
+                const struct ow_interval_packets *b, const char *cause, bool quiet)
 {
 	struct ow_interval_result result = {.interval = a->interval - pair->lead,
 	                                    .start_ns = a->start_ns,
@@ -35,8 +35,8 @@ static int skip(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, con
 	                                    .total_received = b->total_packets,
 	                                    .bytes = a->total_bytes};
 	ow_local_pair_complete(pair, lane, &result);
-	snprintf(result.cause, sizeof result.cause, "%s%s%s", a->blind, a->blind[0] && b->blind[0] ? "; " : "",
-	         b->blind);
+	snprintf(result.cause, sizeof result.cause, "%s%s%s", cause ? cause : a->blind,
+	         a->blind[0] && b->blind[0] ? "; " : "", b->blind);
 	return ow_interval_results_unknown(lane->results, &result, quiet);
 }
 
@@ -46,7 +46,7 @@ static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, 
 	struct ow_interval_results_input input;
 	bool quiet = a->interval < pair->lead || a->start_ns >= pair->end_ns;
 	if (a->blind[0] || b->blind[0])
-		return skip(pair, lane, a, b, quiet);
+		return skip(pair, lane, a, b, NULL, quiet);
 	struct ow_joined joined;
 	int64_t before_ns = ow_clock_steady_ns();
 	int r = ow_interval_match_pair(a, b,
@@ -56,6 +56,11 @@ static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, 
 	                               &input, &joined);
 	if (r < 0)
 		return r;
+	pair->met = pair->met || input.result.matched;
+	if (pair->streams && !pair->met && a->count && b->count) {
+		ow_joined_done(&joined);
+		return skip(pair, lane, a, b, ow_cause_none_met, quiet);
+	}
 	ow_local_pair_complete(pair, lane, &input.result);
 	ow_local_pair_correct(lane, &input, &joined);
 	input.quiet = quiet;
@@ -236,6 +241,30 @@ int ow_local_pair_timeout_ms(const struct ow_local_pair *pair)
 	return is_due(pair) ? 0 : OW_LOCAL_PAIR_WORK_MS;
 }
 
+/* A stream has ended: what it would show later is not known. */
+static void end_stream(struct ow_local_pair *pair, unsigned source, int64_t end_ns)
+{
+	pair->over_ns[source] = ow_local_pair_least(pair->over_ns[source], end_ns);
+	pair->end_ns = ow_local_pair_least(pair->end_ns, end_ns);
+	if (pair->end_ns < INT64_MAX - pair->options.wait_ns)
+		pair->stop_ns = ow_local_pair_least(pair->stop_ns, pair->end_ns + pair->options.wait_ns);
+}
+
+/* Notes when a source has shown nothing. The end of files is known from the start. */
+static void take_outages(struct ow_local_pair *pair)
+{
+	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES; source++) {
+		struct ow_outage outage;
+		bool new;
+		if ((pair->clock.files && !pair->streams) || !ow_recorder_outage(pair->recorder, source, &outage))
+			continue;
+		if (pair->streams && outage.until_ns == INT64_MAX)
+			end_stream(pair, source, outage.from_ns);
+		else
+			ow_lane_logs_outage(&pair->logs, source, &outage, &new);
+	}
+}
+
 int ow_local_pair_work(struct ow_local_pair *pair, struct ow_error *err)
 {
 	struct ow_chunk *chunks = NULL;
@@ -246,9 +275,7 @@ int ow_local_pair_work(struct ow_local_pair *pair, struct ow_error *err)
 	/* Before the packets are used. */
 	int stepped = ow_local_pair_look_at_clock(pair, err);
 	ow_lane_logs_enter(&pair->logs, chunks);
-	/* The end of files is known from the start. */
-	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES && !pair->clock.files; source++)
-		(void)ow_lane_logs_outage(&pair->logs, source, &(bool){false});
+	take_outages(pair);
 	if (r < 0 && !pair->failed) {
 		pair->failed = r;
 		pair->err = reason;
@@ -256,7 +283,7 @@ int ow_local_pair_work(struct ow_local_pair *pair, struct ow_error *err)
 		 * One interface alone gives no result: the result is what was seen until now. The end of a damaged file
 		 * is known.
 		 */
-		if (!pair->clock.files)
+		if (!pair->clock.files || pair->streams)
 			ow_local_pair_stop(pair);
 	}
 	if (stepped < 0)
@@ -280,8 +307,12 @@ void ow_local_pair_stop(struct ow_local_pair *pair)
 {
 	if (pair->stopped)
 		return;
-	/* For files, the time of the last comparison, because the recorder may be far ahead. */
-	int64_t now_ns = pair->clock.files
+	/*
+	 * For files, the time of the last comparison, because the recorder may be far ahead. For streams, the time up to
+	 * which both have come.
+	 */
+	int64_t now_ns = pair->streams ? pair->passed_ns
+	                 : pair->clock.files
 	                         ? ow_local_pair_least(pair->passed_ns, ow_local_pair_start_of(pair, pair->next))
 	                         : ow_recorder_now_ns(pair->recorder);
 	pair->stopped = true;

@@ -7,8 +7,9 @@
 #include "reconcile/late_packets.h"
 
 /*
- * Both points on this host: packets that arrive at one interface and leave at another (or are in two capture files),
- * packet by packet. recorder -> two interval logs for each lane -> interval_match -> interval_results. A lane is a class in
+ * Both points in this process: packets that arrive at one interface and leave at another (or are in two capture files, or
+ * in two captures that are still being written), packet by packet. recorder -> two interval logs for each lane ->
+ * interval_match -> interval_results. A lane is a class in
  * one direction; forward is from `from` to `to`.
  *
  * Intervals begin at whole multiples of their length, or at whole seconds; those of files when both captures have
@@ -26,7 +27,8 @@ struct ow_local_pair_options {
 	char segment[OW_RESULT_NAME];
 	struct ow_identity identity; /* to begin with */
 	uint32_t identities;         /* bit v: may change to enum ow_variant v (ow_identity_allowed); 0 = it is fixed */
-	void (*changed)(void *arg, const char *line); /* another identity is used, because; may be NULL */
+	/* What is done otherwise than asked for, and why; may be NULL. arg: opened_arg. */
+	void (*changed)(void *arg, const char *line);
 	const char
 		/* filter of packets from `from` to `to`, for taps and files; NULL = the kernel knows the direction */
 		*forward;
@@ -34,6 +36,7 @@ struct ow_local_pair_options {
 	size_t class_count;
 	int64_t length_ns, wait_ns;
 	enum ow_clock_mode clock; /* the interfaces of a host have one clock; files may have two */
+	int64_t lag_ns;           /* streams: how long results wait for one that is late or silent */
 	uint64_t intervals;       /* number to measure; 0 = until stopped, or the end of the files */
 	bool shared;              /* only packets of flows that pass both can be lost */
 	uint64_t memory;          /* bytes for the packets of all lanes; 0 = OW_LOCAL_PAIR_MEMORY */

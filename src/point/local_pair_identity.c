@@ -74,7 +74,7 @@ static int decide(struct ow_local_pair *pair, struct ow_error *err)
 	s->pause_ns = PAUSE_FIRST_NS;
 	ow_identity_decision_text(&decision, now, text);
 	if (pair->options.changed)
-		pair->options.changed(pair->options.arg, text);
+		pair->options.changed(pair->options.opened_arg, text);
 	return change(pair, decision.variant, err);
 }
 

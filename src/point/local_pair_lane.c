@@ -2,6 +2,7 @@
 /* A lane between two interfaces of one host: its two interval logs, and its results. */
 #include "base/array.h"
 #include "base/word.h"
+#include "capture/iface/stream.h"
 #include "point/local_pair_private.h"
 #include "result/cause.h"
 
@@ -9,8 +10,12 @@
 #include <string.h>
 
 /* Intervals that may be open: the recorder lags by less than this, files by a few intervals. */
-#define OPEN_NS  (2 * OW_NS_PER_S)
-#define OPEN_MIN 64
+#define OPEN_NS   (2 * OW_NS_PER_S)
+#define OPEN_MIN  64
+#define OPEN_MOST 60000
+/* The longest frames of most links with tags, and of those with jumbo frames. */
+#define FRAME_USUAL 1600u
+#define FRAME_JUMBO 9300u
 /* With fewer packets per interval there is no measurement. */
 #define STAMPS_MIN 4096
 
@@ -48,7 +53,10 @@ static int add_log(struct ow_local_pair *pair, size_t lane, int side, struct ow_
 	log->source = lane_options.sources == 1u << OW_LOCAL_PAIR_TO ? OW_LOCAL_PAIR_TO : OW_LOCAL_PAIR_FROM;
 	uint64_t memory = o->memory ? o->memory : OW_LOCAL_PAIR_MEMORY;
 	/* Packets of two intervals for each log: one is filled while the other is compared. */
-	uint64_t stamps = memory / (2 * 2 * pair->lanes * sizeof(struct ow_sighting)), open = OPEN_NS / o->length_ns;
+	uint64_t stamps = memory / (2 * 2 * pair->lanes * sizeof(struct ow_sighting));
+	/* A stream may be ahead of the other one by the lag. */
+	uint64_t open = (uint64_t)((OPEN_NS + (pair->streams ? 2 * o->lag_ns : 0)) / o->length_ns);
+	open = open < OPEN_MOST ? open : OPEN_MOST;
 	return ow_lane_log_create(&pair->logs, &lane_options, stamps > STAMPS_MIN ? stamps : STAMPS_MIN,
 	                          open > OPEN_MIN ? open : OPEN_MIN, &log->recorded, err);
 }
@@ -73,12 +81,29 @@ static void forget_logs(struct ow_local_pair_lane *lane)
 
 /* -- results ------------------------------------------------------------------------------------------------------- */
 
+/*
+ * Streams do not say how a superframe was cut, so that it does not match the packets of the wire. It is longer than a frame
+ * of the wire can be, or than any that the other point shows.
+ */
+static void look_for_superframes(const struct ow_local_pair *pair, struct ow_interval_result *r)
+{
+	const struct ow_local_pair_options *o = &pair->options;
+	uint32_t from = ow_stream_longest(o->from.live.stream), to = ow_stream_longest(o->to.live.stream);
+	uint32_t most = from > to ? from : to, least = from > to ? to : from;
+	if (most <= FRAME_USUAL || (most <= FRAME_JUMBO && least > FRAME_USUAL))
+		return;
+	r->status = OW_RESULT_PARTIAL;
+	snprintf(r->cause, sizeof r->cause, ow_cause_superframes, most == from ? o->from_name : o->to_name, most);
+}
+
 void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_result *r)
 {
 	ow_result_name_like(r, &lane->names);
 	/* One clock gives both timestamps; nothing is known about the clock of files. */
 	r->clock_from = r->clock_to =
 		pair->clock.files ? (struct ow_clock_state){false, OW_CLOCK_UNKNOWN} : (struct ow_clock_state){true, 0};
+	if (pair->streams)
+		look_for_superframes(pair, r);
 	uint64_t misplaced = 0;
 	for (int side = 0; side < 2; side++) {
 		struct ow_local_pair_log *log = lane->log + side;

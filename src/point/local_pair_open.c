@@ -3,7 +3,9 @@
 #include "point/local_pair_private.h"
 
 #include "capture/filter.h"
+#include "capture/iface/stream.h"
 #include "match/capture_time_range.h"
+#include "point/stream_start.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,13 +62,15 @@ static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 	int64_t lead_ns = ow_local_pair_least(o->wait_ns, LEAD_NS), start_ns;
 	pair->lead = (lead_ns + o->length_ns - 1) / o->length_ns;
 	pair->end_ns = pair->stop_ns = pair->over_ns[OW_LOCAL_PAIR_FROM] = pair->over_ns[OW_LOCAL_PAIR_TO] = INT64_MAX;
-	if (pair->clock.files) {
+	if (pair->clock.files && !pair->streams) {
 		int r = plan_files(pair, &start_ns, err);
 		if (r < 0)
 			return r;
 	} else {
 		int64_t step_ns = ow_local_pair_least(o->length_ns, OW_NS_PER_S);
-		int64_t ready_ns = ow_recorder_now_ns(pair->recorder) + OW_LOCAL_PAIR_SETUP_NS + lead_ns;
+		int64_t ready_ns = pair->streams
+		                           ? pair->first_ns
+		                           : ow_recorder_now_ns(pair->recorder) + OW_LOCAL_PAIR_SETUP_NS + lead_ns;
 		start_ns = (ow_floor_div(ready_ns, step_ns) + 1) * step_ns;
 	}
 	pair->t0_ns = start_ns - pair->lead * o->length_ns;
@@ -85,7 +89,7 @@ static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 static int64_t horizon_of(const struct ow_local_pair_options *options)
 {
 	return (options->wait_ns + options->length_ns - 1) / options->length_ns +
-	       (options->from.live.kind == OW_IFACE_FILE);
+	       (options->from.live.kind == OW_IFACE_FILE || options->from.live.kind == OW_IFACE_STREAM);
 }
 
 /* Cards that stamp have a clock each. */
@@ -145,22 +149,62 @@ static int check(const struct ow_local_pair_options *o, struct ow_error *err)
 	return 0;
 }
 
+/* Streams: what their first packets show. */
+static int look_at_streams(struct ow_local_pair *pair, struct ow_error *err)
+{
+	struct ow_local_pair_options *o = &pair->options;
+	struct ow_stream_start start;
+	const struct ow_stream_start_options options = {
+		.from = o->from.live.stream,
+		.to = o->to.live.stream,
+		.from_name = o->from_name,
+		.to_name = o->to_name,
+		.identity = o->identity,
+		.length_ns = o->length_ns,
+		.wait_ns = o->wait_ns,
+		.lag_ns = o->lag_ns,
+		.most_ns = o->intervals && o->intervals < (uint64_t)(INT64_MAX / 2 / o->length_ns)
+	                           ? (int64_t)o->intervals * o->length_ns + o->lag_ns
+	                           : INT64_MAX,
+		.keep_times = o->clock == OW_CLOCK_TRUSTED,
+		.say = o->changed,
+		.arg = o->opened_arg,
+	};
+	int r = ow_stream_start(&options, &start, err);
+	if (r < 0)
+		return r;
+	o->identity.hash_limit = start.hash_limit;
+	o->clock = start.shift_ns ? OW_CLOCK_RELATIVE : o->clock;
+	pair->first_ns = start.first_ns;
+	return 0;
+}
+
+/* Streams belong to the recorder once it has opened them. */
+static void close_streams(const struct ow_local_pair *pair)
+{
+	if (!pair->streams || pair->recorder)
+		return;
+	ow_iface_close(pair->options.from.live.stream);
+	ow_iface_close(pair->options.to.live.stream);
+}
+
 int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_pair,
                          struct ow_error *err)
 {
-	int r = check(options, err);
-	if (r < 0)
-		return r;
 	struct ow_local_pair *pair = calloc(1, sizeof *pair);
 	if (!pair)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	pair->options = *options;
+	pair->streams = options->from.live.kind == OW_IFACE_STREAM;
 	/* One clock gives the timestamps of both sides: its error does not matter, only a step does. */
-	pair->clock = (struct ow_point_clock){.files = options->from.live.kind == OW_IFACE_FILE, .state = {true, 0}};
+	pair->clock = (struct ow_point_clock){.files = pair->streams || options->from.live.kind == OW_IFACE_FILE,
+	                                      .state = {true, 0}};
 	pair->lanes = 2 * options->class_count;
 	pair->passed_ns = INT64_MIN;
 	pair->lane = calloc(pair->lanes + 1, sizeof *pair->lane);
-	r = pair->lane ? 0 : ow_error_set(err, ENOMEM, "out of memory");
+	int r = pair->lane ? check(options, err) : ow_error_set(err, ENOMEM, "out of memory");
+	if (r == 0 && pair->streams)
+		r = look_at_streams(pair, err);
 	struct ow_source_options sources[OW_LOCAL_PAIR_SIDES] = {
 		[OW_LOCAL_PAIR_FROM] = options->from, [OW_LOCAL_PAIR_TO] = options->to};
 	if (r == 0)
@@ -190,6 +234,7 @@ void ow_local_pair_free(struct ow_local_pair *pair)
 	if (!pair)
 		return;
 	ow_local_pair_unsurvey(pair);
+	close_streams(pair);
 	ow_recorder_free(pair->recorder);
 	for (size_t i = 0; pair->lane && i < pair->lanes; i++) {
 		for (int side = 0; side < 2; side++)

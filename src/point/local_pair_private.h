@@ -74,11 +74,14 @@ struct ow_local_pair {
 	int64_t end_ns;  /* packets that were sent from here on do not count, */
 	int64_t stop_ns; /* and from here on nothing is used; INT64_MAX = open */
 	uint64_t untimed[OW_LOCAL_PAIR_SIDES]; /* frames of a file without a time */
-	int64_t over_ns[OW_LOCAL_PAIR_SIDES];  /* end of a file; INT64_MAX = open */
-	bool stopped;                          /* stopped by the user */
-	int64_t since_ns;                      /* steady time of the stop */
-	int64_t passed_ns;                     /* the time up to which the recorder is complete */
-	struct ow_interval_result *held;       /* results at the end, to be reported in the order of their intervals */
+	int64_t over_ns[OW_LOCAL_PAIR_SIDES];  /* end of a file or stream; INT64_MAX = open */
+	bool streams;                          /* captures that are still being written, */
+	int64_t first_ns;                      /* which both have begun then */
+	bool met;                        /* streams: some packet has matched, so that their times can be compared */
+	bool stopped;                    /* stopped by the user */
+	int64_t since_ns;                /* steady time of the stop */
+	int64_t passed_ns;               /* the time up to which the recorder is complete */
+	struct ow_interval_result *held; /* results at the end, to be reported in the order of their intervals */
 	size_t helds, held_room;
 	bool holding;
 	struct ow_local_pair_survey survey;

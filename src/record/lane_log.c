@@ -130,22 +130,20 @@ void ow_lane_logs_enter(struct ow_lane_logs *logs, struct ow_chunk *chunks)
 	}
 }
 
-bool ow_lane_logs_outage(struct ow_lane_logs *logs, unsigned source, bool *ret_new)
+void ow_lane_logs_outage(struct ow_lane_logs *logs, unsigned source, const struct ow_outage *outage, bool *ret_new)
 {
 	uint32_t bit = UINT32_C(1) << source;
-	struct ow_outage outage, *last = logs->outage + source;
+	struct ow_outage *last = logs->outage + source;
 	bool known = logs->away & bit;
-	if (!ow_recorder_outage(logs->recorder, source, &outage))
-		return false;
+	int64_t from_ns = known ? last->from_ns : outage->from_ns;
 	for (size_t i = 0; i < logs->count; i++) {
 		if (logs->log[i]->sources & bit)
-			ow_interval_log_outage(logs->log[i]->packets, &outage);
+			ow_interval_log_outage(logs->log[i]->packets, outage);
 	}
-	*ret_new = !known || (!outage.over && strcmp(last->cause, outage.cause) != 0);
-	outage.from_ns = known ? last->from_ns : outage.from_ns;
-	*last = outage;
-	logs->away = outage.over ? logs->away & ~bit : logs->away | bit;
-	return true;
+	*ret_new = !known || (!outage->over && strcmp(last->cause, outage->cause) != 0);
+	*last = *outage;
+	last->from_ns = from_ns;
+	logs->away = outage->over ? logs->away & ~bit : logs->away | bit;
 }
 
 int ow_lane_logs_check(const struct ow_lane_logs *logs, struct ow_error *err)

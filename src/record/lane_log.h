@@ -43,8 +43,8 @@ void ow_lane_log_shift(struct ow_lane_log *log, int64_t shift_ns, int64_t now_ns
 
 /* Adds chunks of the recorder, which it frees, and drops. Ignores chunks of lanes that were removed. */
 void ow_lane_logs_enter(struct ow_lane_logs *logs, struct ow_chunk *chunks);
-/* Gets the outage of a source from the recorder and adds it to the logs. Returns whether there is one: outage[source]
- * has it, from its beginning on. *ret_new: it has begun, or has another cause now. */
-bool ow_lane_logs_outage(struct ow_lane_logs *logs, unsigned source, bool *ret_new);
+/* Adds an outage of a source (ow_recorder_outage) to the logs; outage[source] has it, from its beginning on. *ret_new: it has
+ * begun, or has another cause now. */
+void ow_lane_logs_outage(struct ow_lane_logs *logs, unsigned source, const struct ow_outage *outage, bool *ret_new);
 /* 0, or -ENODEV if no source sees anything; err says why. */
 int ow_lane_logs_check(const struct ow_lane_logs *logs, struct ow_error *err);

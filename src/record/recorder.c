@@ -75,7 +75,8 @@ static int add_member(struct ow_recorder *recorder, const struct ow_iface_option
 	member->recorder = recorder;
 	member->source = source;
 	member->cut = options->cut_tcp;
-	member->file = strcmp(ow_iface_kind_name(member->live), "file") == 0;
+	member->file = ow_iface_waits(member->live);
+	member->single = options->kind == OW_IFACE_STREAM || strcmp(ow_iface_kind_name(member->live), "file") == 0;
 	member->generation = UINT64_MAX;
 	member->boundary_ns = INT64_MAX;
 	member->passed_ns = member->told_ns = INT64_MIN;
@@ -115,7 +116,7 @@ static int add_source(struct ow_recorder *recorder, const struct ow_source_optio
 		int r = add_member(recorder, &live, source, err);
 		if (r < 0)
 			return r;
-		if (recorder->member[recorder->members - 1]->file)
+		if (recorder->member[recorder->members - 1]->single)
 			break;
 	}
 	recorder->linktype[source] = ow_iface_linktype(recorder->member[recorder->members - 1]->live);

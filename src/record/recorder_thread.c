@@ -242,9 +242,12 @@ static void record_file(struct ow_recorder_member *member, unsigned count, int64
 static void finish(struct ow_recorder_member *member, int result, const struct ow_error *err)
 {
 	struct ow_recorder *recorder = member->recorder;
+	int64_t passed_ns = ow_iface_passed_ns(member->live);
 	ow_lane_recorder_finish(member->lane_recorder, INT64_MAX);
-	tell_counts(member, ow_iface_passed_ns(member->live));
-	struct ow_outage outage = {.from_ns = member->told_ns, .until_ns = INT64_MAX};
+	tell_counts(member, passed_ns);
+	/* A file that was replayed has passed all times. */
+	bool more = passed_ns != INT64_MAX && passed_ns > member->told_ns;
+	struct ow_outage outage = {.from_ns = more ? passed_ns : member->told_ns, .until_ns = INT64_MAX};
 	snprintf(outage.cause, sizeof outage.cause, "%.48s %s", recorder->name[member->source],
 	         result == -ENODATA ? "has ended" : "cannot be read any more");
 	note_outage(member, &outage);

@@ -77,6 +77,8 @@
 	X(NOTHING_ARRIVES, nothing_arrives, "no packet of this class arrives at %.30s")                              \
 	X(NOTHING_SHARED, nothing_shared,                                                                            \
 	  "no packet at %.30s is one of %.30s: NAT (identity), tunnel (inner), or wrong facing?")                    \
+	X(NONE_MET, none_met, "no packet has matched yet: other packets, clocks far apart, or NAT (identity)?")      \
+	X(SUPERFRAMES, superframes, "%s joins packets (TSO, GRO; up to %u bytes): switch that off there")            \
 	X(PACKETS_CHANGED, packets_changed,                                                                          \
 	  "%" PRIu64 " %s undecided: %" PRIu64 " others arrived: changed on the way (fragments, IP id)?")            \
 	/* probes */                                                                                                 \
@@ -97,6 +99,9 @@
 	/* What a point says of itself: an interface that was away, or what is not recorded. */                      \
 	X(OF_POINT, of_point, "%s: %.90s")                                                                           \
 	X(INTERFACE_DOWN, interface_down, "%s was down")                                                             \
+	X(WAS_SILENT, was_silent, "%s was silent")                                                                   \
+	X(WAS_DISCONNECTED, was_disconnected, "%s was disconnected")                                                 \
+	X(HAS_NOT_GROWN, has_not_grown, "%s had not grown")                                                          \
 	X(INTERFACE_REPLACED, interface_replaced, "%s was replaced")                                                 \
 	X(NOT_KNOWN, not_known, "not known")
 

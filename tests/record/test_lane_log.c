@@ -44,9 +44,12 @@ static void run(struct ow_lane_logs *logs)
 		ow_lane_logs_enter(logs, chunks);
 		assert_int_equal(ow_lane_logs_check(logs, &err), logs->away == 3 ? -ENODEV : 0);
 		for (unsigned source = 0; source < 2; source++) {
+			struct ow_outage outage;
 			bool is_new = false;
-			if (ow_lane_logs_outage(logs, source, &is_new))
+			if (ow_recorder_outage(logs->recorder, source, &outage)) {
+				ow_lane_logs_outage(logs, source, &outage, &is_new);
 				assert_true(logs->away >> source & 1);
+			}
 			news[source] += is_new;
 		}
 	}

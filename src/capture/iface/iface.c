@@ -22,6 +22,7 @@ int ow_iface_init(struct ow_iface *live, const struct ow_iface_ops *ops, const c
 {
 	live->ops = ops;
 	live->passed_ns = INT64_MIN;
+	live->known_ns = INT64_MAX;
 	live->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (live->event_fd < 0)
 		return ow_error_set(err, errno, "%s: cannot make an event descriptor: %s", name, strerror(errno));
@@ -96,6 +97,11 @@ const char *ow_iface_kind_name(const struct ow_iface *live)
 uint16_t ow_iface_linktype(const struct ow_iface *live)
 {
 	return live->linktype;
+}
+
+bool ow_iface_waits(const struct ow_iface *live)
+{
+	return live->waits;
 }
 
 bool ow_iface_tells_heading(const struct ow_iface *live)
@@ -235,7 +241,7 @@ bool ow_iface_outage(struct ow_iface *live, struct ow_outage *ret_outage)
 {
 	if (!live->outage)
 		return false;
-	int64_t now_ns = ow_clock_real_ns();
+	int64_t now_ns = live->known_ns == INT64_MAX ? ow_clock_real_ns() : live->known_ns;
 	struct ow_outage outage = {
 		.from_ns = live->outage_ns, .until_ns = live->away ? now_ns : live->back_ns, .over = !live->away};
 	/* The clock was set back. */

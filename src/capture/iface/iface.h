@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * Live frames: from an interface through a TPACKET_V3 ring (or libpcap where there is no ring), or from a capture file
- * that is replayed at its own speed. One thread uses a source; several sources of one interface share its frames by
+ * Live frames: from an interface through a TPACKET_V3 ring (or libpcap where there is no ring), from a capture file
+ * that is replayed at its own speed, or from a capture that is still being written (capture/iface/stream.h). One thread uses a source; several sources of one interface share its frames by
  * flow (fanout).
  */
 
@@ -35,6 +35,7 @@ enum ow_iface_kind {
 	OW_IFACE_RING,
 	OW_IFACE_LIBPCAP,
 	OW_IFACE_FILE,
+	OW_IFACE_STREAM, /* `stream` is it */
 };
 
 /*
@@ -52,8 +53,9 @@ struct ow_iface_options {
 	unsigned threads;     /* that share the interface, for ring_bytes = 0; 0 = 1 */
 	uint16_t fanout;      /* sources with the same number (not 0) share the frames of the interface */
 	bool hardware_stamps; /* request timestamps of the card; each frame says whether it has one */
-	bool wait;    /* wait for an interface that goes away, see ow_iface_outage; otherwise that is an error */
-	double speed; /* for files: 1 = original speed, 10 = ten times as fast, 0 = as fast as possible */
+	bool wait; /* wait for an interface that goes away, see ow_iface_outage; otherwise that is an error */
+	struct ow_iface *stream; /* belongs to whom opens it */
+	double speed;            /* for files: 1 = original speed, 10 = ten times as fast, 0 = as fast as possible */
 };
 
 #define OW_OUTAGE_CAUSE     78
@@ -81,7 +83,7 @@ struct ow_iface_counts {
 	uint64_t stamped[OW_STAMPERS];
 };
 
-/* A time when the interface was down or removed: frames from from_ns to until_ns may be missing. */
+/* A time when the interface was down or removed, or a stream had not come: frames from from_ns to until_ns may be missing. */
 struct ow_outage {
 	int64_t from_ns, until_ns;
 	bool over;                   /* the interface is back */
@@ -100,6 +102,8 @@ bool ow_iface_is_file(const char *name);
 const char *ow_iface_kind_name(const struct ow_iface *live);
 uint16_t ow_iface_linktype(const struct ow_iface *live);
 
+/* Whether nothing is lost if it is read later: a file, also one that grows. */
+bool ow_iface_waits(const struct ow_iface *live);
 /* Whether its frames have a direction. Those of files do not, nor those of most links through libpcap. */
 bool ow_iface_tells_heading(const struct ow_iface *live);
 

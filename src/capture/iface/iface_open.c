@@ -40,6 +40,9 @@ static int open_kind(const struct ow_iface_options *options, struct ow_iface **r
 		return ow_iface_open_libpcap(options, ret_live, err);
 	case OW_IFACE_FILE:
 		return ow_iface_open_file(options, ret_live, err);
+	case OW_IFACE_STREAM:
+		*ret_live = options->stream;
+		return 0;
 	default:
 		return open_auto(options, ret_live, err);
 	}

@@ -4,7 +4,7 @@
 #include "capture/iface/iface.h"
 #include <stdatomic.h>
 
-/* Private to src/capture: what the three kinds of live sources share. A source embeds struct ow_iface as its first
+/* Private to src/capture: what the kinds of live sources share. A source embeds struct ow_iface as its first
  * member. */
 
 struct ow_iface_ops {
@@ -28,7 +28,9 @@ struct ow_iface {
 	int64_t passed_ns; /* see ow_iface_passed_ns */
 	struct ow_iface_counts counts;
 	bool wait;         /* wait for an interface that goes away */
+	bool waits;        /* nothing is lost if it is read later: a file that grows */
 	bool away;         /* the interface is away */
+	int64_t known_ns;  /* while it is away: until when it has shown nothing; INT64_MAX = now */
 	bool outage;       /* there is an outage to report, */
 	int64_t outage_ns; /* which began here */
 	int64_t back_ns;   /* and ended here, if the interface is not away */

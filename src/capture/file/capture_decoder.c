@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes come into `packed`, if they are compressed, and then into `plain`, else directly into `plain`. Frames are pointers into
+ * `plain`; a record that is not complete yet is moved to its beginning when there is no more room behind it.
+ *
+ * pcapng: the head of every block is type 4 | length 4, and the length comes again at its end (capture/file/follow.h has the
+ * blocks). Blocks that are not needed are skipped.
+ */
+#include "capture/file/capture_decoder.h"
+
+#include "base/array.h"
+#include "base/bytes.h"
+#include "base/time.h"
+#include "capture/file/capture_format.h"
+#include "capture/file/unpack.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PACKED_BYTES   (64U << 10)
+#define RECORD_MAX     (OW_CAPTURE_CAPLEN_MAX + (64U << 10)) /* of pcapng: with its options */
+#define PLAIN_BYTES    (RECORD_MAX + (256U << 10))
+#define INTERFACES_MAX 4096U /* of a section */
+
+#define BLOCK_SECTION    0x0a0d0d0aU
+#define BLOCK_INTERFACE  1U
+#define BLOCK_PACKET     2U /* obsolete */
+#define BLOCK_SIMPLE     3U
+#define BLOCK_STATISTICS 5U
+#define BLOCK_ENHANCED   6U
+#define OPTION_IFDROP    5U
+#define OPTION_OSDROP    7U
+#define OPTION_TSRESOL   9U
+#define OPTION_TSOFFSET  14U
+#define BLOCK_MIN        12U
+
+struct interface {
+	uint16_t linktype;
+	uint64_t per_second; /* units of its times */
+	int64_t offset_s;    /* added to them */
+	uint64_t dropped;
+};
+
+struct ow_capture_decoder {
+	const char *name;
+	struct ow_capture_decoder_info info;
+	enum { BEGINNING, CLASSIC, NEXT_GENERATION } format;
+	bool big_endian;
+	int64_t tick_ns; /* of classic pcap */
+	uint64_t number; /* records so far */
+	uint64_t offset; /* of the next record in the unpacked capture */
+	struct interface *interface;
+	size_t interfaces, interface_room;
+	/* Compressed captures: */
+	bool looked; /* at the first bytes, for a magic */
+	const struct ow_unpack_method *method;
+	void *unpacker;
+	bool between;       /* two members; another one may follow */
+	size_t packed_used; /* bytes in packed */
+	uint8_t packed[PACKED_BYTES];
+	size_t next, end; /* of the bytes in plain that were not returned */
+	uint8_t plain[PLAIN_BYTES];
+};
+
+static uint32_t load32(const struct ow_capture_decoder *d, const uint8_t *p)
+{
+	return d->big_endian ? ow_load_be32(p) : ow_load_le32(p);
+}
+
+static uint16_t load16(const struct ow_capture_decoder *d, const uint8_t *p)
+{
+	return d->big_endian ? ow_load_be16(p) : (uint16_t)(p[0] | p[1] << 8);
+}
+
+static uint64_t load64(const struct ow_capture_decoder *d, const uint8_t *p)
+{
+	uint64_t first = load32(d, p), second = load32(d, p + 4);
+	return d->big_endian ? first << 32 | second : second << 32 | first;
+}
+
+int ow_capture_decoder_create(const char *name, struct ow_capture_decoder **ret_decoder)
+{
+	struct ow_capture_decoder *d = calloc(1, sizeof *d);
+	if (!d)
+		return -ENOMEM;
+	d->name = name;
+	d->info.packing = "";
+	*ret_decoder = d;
+	return 0;
+}
+
+void ow_capture_decoder_free(struct ow_capture_decoder *d)
+{
+	if (!d)
+		return;
+	if (d->unpacker)
+		d->method->close(d->unpacker);
+	free(d->interface);
+	free(d);
+}
+
+const struct ow_capture_decoder_info *ow_capture_decoder_info(const struct ow_capture_decoder *d)
+{
+	return &d->info;
+}
+
+/* -- bytes --------------------------------------------------------------------------------------------------------- */
+
+static void move_down(struct ow_capture_decoder *d)
+{
+	memmove(d->plain, d->plain + d->next, d->end - d->next);
+	d->end -= d->next;
+	d->next = 0;
+}
+
+uint8_t *ow_capture_decoder_room(struct ow_capture_decoder *d, size_t *ret_size)
+{
+	if (d->unpacker) {
+		*ret_size = sizeof d->packed - d->packed_used;
+		return d->packed + d->packed_used;
+	}
+	if (d->next == d->end || d->end == sizeof d->plain)
+		move_down(d);
+	*ret_size = sizeof d->plain - d->end;
+	/* The first bytes may be compressed ones. */
+	if (!d->looked)
+		*ret_size = sizeof d->packed - d->end;
+	return d->plain + d->end;
+}
+
+void ow_capture_decoder_fill(struct ow_capture_decoder *d, size_t size)
+{
+	if (d->unpacker)
+		d->packed_used += size;
+	else
+		d->end += size;
+}
+
+/* The first bytes are a magic: from now on bytes come into packed. */
+static int start_unpacking(struct ow_capture_decoder *d, enum ow_packing packing, struct ow_error *err)
+{
+	d->info.packing = ow_packing_name(packing);
+	d->method = ow_unpack_method(packing);
+	if (!d->method)
+		return ow_error_set(err, EINVAL, "%s: compressed with %s, which this program cannot unpack", d->name,
+		                    d->info.packing);
+	d->unpacker = d->method->open();
+	if (!d->unpacker)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", d->name);
+	d->packed_used = d->end - d->next;
+	memcpy(d->packed, d->plain + d->next, d->packed_used);
+	d->next = d->end = 0;
+	return 0;
+}
+
+/* Unpacks what has come, as long as there is room. */
+static int unpack(struct ow_capture_decoder *d, struct ow_error *err)
+{
+	struct ow_unpack_io io = {d->packed, d->packed_used, NULL, 0};
+	for (;;) {
+		if (d->end == sizeof d->plain)
+			move_down(d);
+		io.out = d->plain + d->end;
+		io.out_bytes = sizeof d->plain - d->end;
+		size_t in = io.in_bytes, room = io.out_bytes;
+		if (d->between && in && d->method->restart(d->unpacker) < 0)
+			return ow_error_set(err, ENOMEM, "%s: out of memory", d->name);
+		d->between = d->between && !in;
+		int r = in && room ? d->method->step(d->unpacker, &io) : OW_UNPACK_MORE;
+		d->end += room - io.out_bytes;
+		if (r == OW_UNPACK_DAMAGED || r == OW_UNPACK_TOO_LARGE)
+			return ow_error_set(err, EINVAL, "%s: %s data %s, after %llu whole records", d->name,
+			                    d->info.packing,
+			                    r == OW_UNPACK_DAMAGED ? "damaged" : "needs more than 128 MiB of memory",
+			                    (unsigned long long)d->number);
+		if (r < 0)
+			return ow_error_set(err, ENOMEM, "%s: out of memory", d->name);
+		d->between = d->between || r == OW_UNPACK_END;
+		if (in == io.in_bytes && room == io.out_bytes && r != OW_UNPACK_END)
+			break;
+	}
+	memmove(d->packed, io.in, io.in_bytes);
+	d->packed_used = io.in_bytes;
+	return 0;
+}
+
+/* -- pcap ---------------------------------------------------------------------------------------------------------- */
+
+static void note_snaplen(struct ow_capture_decoder *d, uint32_t snaplen)
+{
+	if (snaplen && (!d->info.snaplen || snaplen < d->info.snaplen))
+		d->info.snaplen = snaplen;
+}
+
+static int damaged(const struct ow_capture_decoder *d, const char *what, struct ow_error *err)
+{
+	return ow_error_set(err, EINVAL, "%s: damaged at record %llu at offset %llu (%s)", d->name,
+	                    (unsigned long long)d->number + 1, (unsigned long long)d->offset, what);
+}
+
+static void take(struct ow_capture_decoder *d, size_t size)
+{
+	d->next += size;
+	d->offset += size;
+}
+
+/* Returns 1, or 0 if bytes are missing. */
+static int classic_header(struct ow_capture_decoder *d)
+{
+	const uint8_t *p = d->plain + d->next;
+	if (d->end - d->next < OW_PCAP_HEADER_BYTES)
+		return 0;
+	uint32_t magic = ow_load_le32(p);
+	d->big_endian = magic != 0xa1b2c3d4 && magic != 0xa1b23c4d;
+	d->tick_ns = load32(d, p) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
+	d->info.linktype = (uint16_t)load32(d, p + 20);
+	note_snaplen(d, load32(d, p + 16));
+	d->format = CLASSIC;
+	d->info.begun = true;
+	take(d, OW_PCAP_HEADER_BYTES);
+	return 1;
+}
+
+/* Returns 1 with a frame, 0 if bytes are missing, or an error. */
+static int classic_record(struct ow_capture_decoder *d, struct ow_frame *ret_frame, struct ow_error *err)
+{
+	const uint8_t *p = d->plain + d->next;
+	size_t there = d->end - d->next;
+	if (there < OW_PCAP_RECORD_BYTES)
+		return 0;
+	uint32_t caplen = load32(d, p + 8), len = load32(d, p + 12);
+	if (caplen > OW_CAPTURE_CAPLEN_MAX)
+		return damaged(d, "its length is not possible", err);
+	if (there - OW_PCAP_RECORD_BYTES < caplen)
+		return 0;
+	*ret_frame = (struct ow_frame){
+		.time_ns = load32(d, p) * OW_NS_PER_S + load32(d, p + 4) * d->tick_ns,
+		.data = p + OW_PCAP_RECORD_BYTES,
+		.caplen = caplen,
+		.len = len < caplen ? caplen : len,
+		.linktype = d->info.linktype,
+	};
+	d->number++;
+	take(d, OW_PCAP_RECORD_BYTES + caplen);
+	return 1;
+}
+
+/* -- pcapng -------------------------------------------------------------------------------------------------------- */
+
+/* The option of this code and length, or NULL. */
+static const uint8_t *option(const struct ow_capture_decoder *d, const uint8_t *block, size_t at, size_t size,
+                             uint16_t code, size_t length)
+{
+	while (at + 4 <= size) {
+		uint16_t its_code = load16(d, block + at);
+		size_t its_length = load16(d, block + at + 2);
+		if (its_code == 0 || size - at - 4 < its_length)
+			return NULL;
+		if (its_code == code && its_length == length)
+			return block + at + 4;
+		at += 4 + (its_length + 3) / 4 * 4;
+	}
+	return NULL;
+}
+
+static uint64_t units_per_second(uint8_t tsresol)
+{
+	unsigned n = tsresol & 0x7f;
+	uint64_t units = 1;
+	if (tsresol & 0x80)
+		return n < 63 ? UINT64_C(1) << n : 0;
+	for (unsigned i = 0; i < n && units; i++)
+		units = n <= 18 ? units * 10 : 0;
+	return units;
+}
+
+static int take_interface(struct ow_capture_decoder *d, const uint8_t *block, size_t size, struct ow_error *err)
+{
+	if (size < 16)
+		return damaged(d, "the description of an interface is too short", err);
+	if (d->interfaces == INTERFACES_MAX)
+		return damaged(d, "too many interfaces", err);
+	if (OW_GROW(d->interface, d->interface_room, d->interfaces + 1) < 0)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", d->name);
+	const uint8_t *tsresol = option(d, block, 16, size, OPTION_TSRESOL, 1);
+	const uint8_t *tsoffset = option(d, block, 16, size, OPTION_TSOFFSET, 8);
+	struct interface interface = {.linktype = load16(d, block + 8),
+	                              .per_second = units_per_second(tsresol ? *tsresol : 6),
+	                              .offset_s = tsoffset ? (int64_t)load64(d, tsoffset) : 0};
+	if (!interface.per_second || llabs(interface.offset_s) > OW_CAPTURE_TIME_MAX_NS / OW_NS_PER_S)
+		return damaged(d, "its times are not possible", err);
+	note_snaplen(d, load32(d, block + 12));
+	if (d->interfaces == 0)
+		d->info.linktype = interface.linktype;
+	d->interface[d->interfaces++] = interface;
+	return 0;
+}
+
+/* The counts are those since the start of the capture. */
+static void take_statistics(struct ow_capture_decoder *d, const uint8_t *block, size_t size)
+{
+	uint32_t number = size >= 20 ? load32(d, block + 8) : UINT32_MAX;
+	if (number >= d->interfaces)
+		return;
+	const uint8_t *by_interface = option(d, block, 20, size, OPTION_IFDROP, 8);
+	const uint8_t *by_system = option(d, block, 20, size, OPTION_OSDROP, 8);
+	uint64_t a = by_interface ? load64(d, by_interface) : 0, b = by_system ? load64(d, by_system) : 0;
+	uint64_t dropped = a > b ? a : b, *before = &d->interface[number].dropped;
+	if (dropped <= *before)
+		return;
+	d->info.dropped += dropped - *before;
+	*before = dropped;
+}
+
+/* Time in nanoseconds; 0 if it is not possible. */
+static int64_t time_of(const struct interface *interface, uint64_t units)
+{
+	uint64_t seconds = units / interface->per_second, rest = units % interface->per_second;
+	if (seconds > (uint64_t)(OW_CAPTURE_TIME_MAX_NS / OW_NS_PER_S))
+		return 0;
+	int64_t whole = (int64_t)seconds + interface->offset_s;
+	if (whole < 0 || whole >= OW_CAPTURE_TIME_MAX_NS / OW_NS_PER_S)
+		return 0;
+	/* rest * 10^9 fits: per_second is below 2^63 */
+	return whole * OW_NS_PER_S + (int64_t)((unsigned __int128)rest * OW_NS_PER_S / interface->per_second);
+}
+
+/* Returns 1 with a frame, 0 without a time, or an error. */
+static int take_packet(struct ow_capture_decoder *d, const uint8_t *block, size_t size, uint32_t type,
+                       struct ow_frame *ret_frame, struct ow_error *err)
+{
+	if (type == BLOCK_SIMPLE) {
+		d->info.untimed++;
+		return 0;
+	}
+	uint32_t number = size < 28 ? UINT32_MAX : type == BLOCK_PACKET ? load16(d, block + 8) : load32(d, block + 8);
+	if (number >= d->interfaces)
+		return damaged(d, size < 28 ? "it is too short" : "its interface was not described", err);
+	const struct interface *interface = &d->interface[number];
+	uint32_t caplen = load32(d, block + 20), len = load32(d, block + 24);
+	if (caplen > OW_CAPTURE_CAPLEN_MAX || caplen > size - 28)
+		return damaged(d, "its length is not possible", err);
+	uint64_t units = (uint64_t)load32(d, block + 12) << 32 | load32(d, block + 16);
+	*ret_frame = (struct ow_frame){
+		.time_ns = time_of(interface, units),
+		.data = block + 28,
+		.caplen = caplen,
+		.len = len < caplen ? caplen : len,
+		.linktype = interface->linktype,
+	};
+	return 1;
+}
+
+/* A section has its own byte order and interfaces. Returns false if it has no byte order. */
+static bool begin_section(struct ow_capture_decoder *d, const uint8_t *block)
+{
+	d->big_endian = ow_load_be32(block + 8) == 0x1a2b3c4d;
+	d->interfaces = 0;
+	d->format = NEXT_GENERATION;
+	d->info.begun = true;
+	return d->big_endian || ow_load_le32(block + 8) == 0x1a2b3c4d;
+}
+
+/* A block. Returns 1 with a frame, 0 if bytes are missing, -EAGAIN if it has no frame, or another error. */
+static int take_block(struct ow_capture_decoder *d, struct ow_frame *ret_frame, struct ow_error *err)
+{
+	const uint8_t *p = d->plain + d->next;
+	size_t there = d->end - d->next;
+	if (there < BLOCK_MIN)
+		return 0;
+	if (ow_load_le32(p) == BLOCK_SECTION && !begin_section(d, p))
+		return damaged(d, "a section without byte order", err);
+	uint32_t type = load32(d, p), length = load32(d, p + 4);
+	if (length < BLOCK_MIN || length % 4 || length > RECORD_MAX)
+		return damaged(d, "the length of a block is not possible", err);
+	if (there < length)
+		return 0;
+	int r = 0;
+	if (load32(d, p + length - 4) != length)
+		return damaged(d, "the two lengths of a block differ", err);
+	d->number++;
+	if (type == BLOCK_INTERFACE)
+		r = take_interface(d, p, length - 4, err);
+	else if (type == BLOCK_STATISTICS)
+		take_statistics(d, p, length - 4);
+	else if (type == BLOCK_ENHANCED || type == BLOCK_PACKET || type == BLOCK_SIMPLE)
+		r = take_packet(d, p, length - 4, type, ret_frame, err);
+	if (r < 0)
+		return r;
+	take(d, length);
+	return r == 1 ? 1 : -EAGAIN;
+}
+
+/* -- frames -------------------------------------------------------------------------------------------------------- */
+
+/* Finds the format. Returns 1, or 0 if bytes are missing. */
+static int begin(struct ow_capture_decoder *d, struct ow_error *err)
+{
+	const uint8_t *p = d->plain + d->next;
+	size_t there = d->end - d->next;
+	if (there < OW_PACKING_MAGIC_MAX + 2)
+		return 0;
+	enum ow_packing packing = d->looked ? OW_PACKING_NONE : ow_packing_of(p, there);
+	d->looked = true;
+	if (packing != OW_PACKING_NONE) {
+		int r = start_unpacking(d, packing, err);
+		return r < 0 ? r : unpack(d, err);
+	}
+	switch (ow_file_kind(p, there)) {
+	case OW_FILE_KIND_CLASSIC:
+		return classic_header(d);
+	case OW_FILE_KIND_PCAPNG:
+		d->format = NEXT_GENERATION;
+		return 1;
+	case OW_FILE_KIND_NONE:
+		return ow_error_set(err, EINVAL, "%s: no capture: it begins with %02x %02x %02x %02x", d->name, p[0],
+		                    p[1], p[2], p[3]);
+	default:
+		return ow_error_set(err, EINVAL, "%s: only pcap and pcapng can be read while they are written",
+		                    d->name);
+	}
+}
+
+static int next_frame(struct ow_capture_decoder *d, struct ow_frame *ret_frame, struct ow_error *err)
+{
+	int r;
+	if (d->format == BEGINNING) {
+		r = begin(d, err);
+		if (r == 0 && d->unpacker && d->end > d->next)
+			r = begin(d, err);
+		if (r <= 0)
+			return r;
+	}
+	do
+		r = d->format == CLASSIC ? classic_record(d, ret_frame, err) : take_block(d, ret_frame, err);
+	while (r == -EAGAIN);
+	return r;
+}
+
+int ow_capture_decoder_read(struct ow_capture_decoder *d, struct ow_frame *frames, size_t max, struct ow_error *err)
+{
+	size_t n = 0;
+	/* Frames that were returned are invalid now, so that bytes may move. */
+	int r = d->unpacker ? unpack(d, err) : 0;
+	while (n < max && r == 0) {
+		r = next_frame(d, &frames[n], err);
+		if (r <= 0)
+			break;
+		r = 0;
+		/* A frame without a time belongs nowhere. */
+		if (frames[n].time_ns <= 0)
+			d->info.untimed++;
+		else
+			n++;
+	}
+	/* Damage is reported when the frames before it have been taken: it is found again. */
+	return n ? (int)n : r < 0 ? r : 0;
+}
+
+bool ow_capture_decoder_ends_whole(const struct ow_capture_decoder *d, struct ow_error *err)
+{
+	size_t left = d->end - d->next;
+	if (d->format == BEGINNING) {
+		ow_error_set(err, EINVAL, left || d->unpacker ? "%s: ended before its first packet" : "%s: was empty",
+		             d->name);
+		return false;
+	}
+	if (!left && (!d->unpacker || (d->between && !d->packed_used)))
+		return true;
+	ow_error_set(err, EINVAL, "%s: cut off in record %llu at offset %llu", d->name,
+	             (unsigned long long)d->number + 1, (unsigned long long)d->offset);
+	return false;
+}

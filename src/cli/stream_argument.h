@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "capture/iface/stream.h"
+#include "result/interval_result.h"
+
+/*
+ * Captures that are still being written, as arguments: [NAME=]exec:COMMAND, a named pipe, - or /dev/fd/N. Without a name,
+ * the point is called by the host of an ssh command, by the command, or by the pipe.
+ */
+struct ow_stream_argument {
+	char name[OW_RESULT_NAME];
+	const char *what;
+};
+
+/* Whether the argument is one of these. */
+bool ow_stream_is_argument(const char *argument);
+int ow_stream_argument(const char *argument, struct ow_stream_argument *ret, struct ow_error *err);
+/* program: "oneway live", for the log of commands. */
+int ow_stream_argument_open(const struct ow_stream_argument *argument, const char *program, int64_t lag_ns,
+                            struct ow_iface **ret_live, struct ow_error *err);

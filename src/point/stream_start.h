@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "capture/iface/stream.h"
+#include "packet/identity.h"
+
+/*
+ * The beginning of a measurement between two captures that are still being written: waits until packets of both have come,
+ * and finds out from them what has to be known before: how many bytes of a packet both have, and whether their clocks are so
+ * far apart that times have to be moved.
+ */
+struct ow_stream_start_options {
+	struct ow_iface *from, *to;
+	const char *from_name, *to_name;
+	struct ow_identity identity; /* without its hash_limit */
+	int64_t length_ns, wait_ns;  /* of the measurement */
+	int64_t lag_ns;              /* how long to look for packets that both have */
+	int64_t most_ns;             /* how long to wait for the first packets */
+	bool keep_times;             /* the clocks are trusted */
+	void (*say)(void *arg, const char *line);
+	void *arg;
+};
+
+struct ow_stream_start {
+	uint32_t hash_limit;
+	int64_t first_ns; /* both have begun, by the times after the shift */
+	int64_t shift_ns; /* added to the times of `to`; 0 if the clocks are close enough for the measurement */
+	uint64_t common;  /* packets that both had */
+};
+
+int ow_stream_start(const struct ow_stream_start_options *options, struct ow_stream_start *ret_start,
+                    struct ow_error *err);

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captures that come in pieces of any size: the same frames as the reader of whole files finds, and where they end. */
+#include "craft.h"
+#include "pack.h"
+
+#include "base/random.h"
+#include "capture/file/capture_decoder.h"
+#include "capture/file/unpack_more.h"
+#include "capture/iface/feed.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct decoded {
+	int result; /* of the last read */
+	bool whole;
+	size_t n;
+	struct ow_frame frames[64];
+	uint8_t first[64];
+	char text[512];
+	struct ow_capture_decoder_info info;
+};
+
+static void take(struct ow_capture_decoder *d, struct decoded *o)
+{
+	struct ow_frame frames[3];
+	struct ow_error err = {""};
+	while ((o->result = ow_capture_decoder_read(d, frames, 3, &err)) > 0) {
+		for (int i = 0; i < o->result; i++) {
+			o->first[o->n] = frames[i].caplen ? frames[i].data[0] : 0;
+			o->frames[o->n++] = frames[i];
+		}
+	}
+	if (o->result < 0)
+		memcpy(o->text, err.text, sizeof o->text < sizeof err.text ? sizeof o->text : sizeof err.text);
+}
+
+/* piece: bytes at a time; 0 = random numbers of them. */
+static struct decoded decode(const uint8_t *bytes, size_t size, size_t piece)
+{
+	struct ow_capture_decoder *d;
+	struct decoded o = {0};
+	struct ow_random random;
+	struct ow_error err = {""};
+	ow_random_seed(&random, 7);
+	assert_int_equal(ow_capture_decoder_create("x", &d), 0);
+	for (size_t at = 0, n; at < size && o.result >= 0; at += n) {
+		size_t room;
+		uint8_t *to = ow_capture_decoder_room(d, &room);
+		n = piece ? piece : 1 + ow_random_below(&random, 200);
+		n = n < size - at ? n : size - at;
+		n = n < room ? n : room;
+		assert_true(n > 0);
+		memcpy(to, bytes + at, n);
+		ow_capture_decoder_fill(d, n);
+		take(d, &o);
+	}
+	o.whole = ow_capture_decoder_ends_whole(d, &err);
+	if (!o.whole && o.result >= 0)
+		memcpy(o.text, err.text, sizeof o.text < sizeof err.text ? sizeof o.text : sizeof err.text);
+	o.info = *ow_capture_decoder_info(d);
+	o.info.packing = strcmp(o.info.packing, "") ? "packed" : "";
+	ow_capture_decoder_free(d);
+	return o;
+}
+
+/* As the reader finds it, for pieces of one byte, of some, and all at once. */
+static void check(struct scratch *scratch, const struct craft *c)
+{
+	struct outcome want = read_craft(scratch, c);
+	size_t pieces[] = {1, 0, c->size};
+	assert_int_equal(want.opened, 0);
+	for (size_t p = 0; p < 3; p++) {
+		struct decoded got = decode(c->bytes, c->size, pieces[p]);
+		assert_int_equal(got.result, 0);
+		assert_true(got.whole);
+		assert_int_equal(got.n, want.n);
+		assert_int_equal(got.info.linktype, want.info.linktype);
+		assert_int_equal(got.info.dropped, want.info.dropped);
+		for (size_t i = 0; i < want.n; i++) {
+			assert_int_equal(got.frames[i].time_ns, want.frames[i].time_ns);
+			assert_int_equal(got.frames[i].caplen, want.frames[i].caplen);
+			assert_int_equal(got.frames[i].len, want.frames[i].len);
+			assert_int_equal(got.frames[i].linktype, want.frames[i].linktype);
+			assert_int_equal(got.first[i], want.first[i]);
+		}
+	}
+}
+
+static void test_pcap(void **state)
+{
+	static const uint32_t magics[] = {0xa1b2c3d4, 0xa1b23c4d};
+	for (int i = 0; i < 4; i++) {
+		struct craft *c = craft_new(i & 1);
+		craft_pcap(c, magics[i / 2], 96, 1);
+		craft_record(c, 1700000000, 5, 60, 60);
+		craft_record(c, 1700000001, 999999, 61, 1514);
+		craft_record(c, 1700000002, 0, 0, 40);
+		check(*state, c);
+		free(c);
+	}
+}
+
+static void test_pcapng(void **state)
+{
+	for (int big = 0; big < 2; big++) {
+		struct craft *c = craft_new(big);
+		craft_section(c);
+		craft_interface(c, 1, 128, -1);
+		craft_interface(c, 113, 0, 9);
+		craft_interface(c, 1, 0, 0x80 | 20);
+		craft_packet(c, 0, UINT64_C(1700000000000001), 60, 1000);
+		craft_packet(c, 1, UINT64_C(1700000000000001234), 61, 61);
+		craft_packet(c, 2, (UINT64_C(1700000000) << 20) + 12345, 62, 62);
+		craft_statistics(c, 0, 3, 5);
+		craft_statistics(c, 0, 4, 7);
+		craft_section(c);
+		craft_interface(c, 101, 0, 6);
+		craft_packet(c, 0, UINT64_C(1700000000000002), 20, 20);
+		/* The reader of whole files knows the first interface; here the last section counts. */
+		struct outcome want = read_craft(*state, c);
+		struct decoded got = decode(c->bytes, c->size, 1);
+		assert_int_equal(got.n, want.n);
+		assert_int_equal(got.info.dropped, want.info.dropped);
+		assert_int_equal(got.info.snaplen, 128);
+		for (size_t i = 0; i < want.n; i++) {
+			assert_int_equal(got.frames[i].time_ns, want.frames[i].time_ns);
+			assert_int_equal(got.frames[i].linktype, want.frames[i].linktype);
+			assert_int_equal(got.frames[i].len, want.frames[i].len);
+		}
+		free(c);
+	}
+}
+
+/* Bytes that are missing are not damage: they may come; the end says where it is. */
+static void test_cut(void **state)
+{
+	(void)state;
+	for (int ng = 0; ng < 2; ng++) {
+		struct craft *c = craft_new(false);
+		size_t ends[4] = {0};
+		if (ng) {
+			craft_section(c);
+			craft_interface(c, 1, 0, 9);
+		} else {
+			craft_pcap(c, 0xa1b23c4d, 0, 1);
+		}
+		ends[0] = c->size;
+		for (int i = 1; i < 4; i++) {
+			if (ng)
+				craft_packet(c, 0, UINT64_C(1700000000000000000), 60, 60);
+			else
+				craft_record(c, 1700000000, 0, 60, 60);
+			ends[i] = c->size;
+		}
+		for (size_t size = 0; size < c->size; size++) {
+			struct decoded got = decode(c->bytes, size, 0);
+			size_t records = 0;
+			while (records < 3 && ends[records + 1] <= size)
+				records++;
+			assert_int_equal(got.result, 0);
+			assert_int_equal(got.n, records);
+			assert_int_equal(got.whole, size == ends[records] || (ng && size == 28));
+			assert_int_equal(*got.text == 0, got.whole);
+		}
+		free(c);
+	}
+}
+
+static void refused(const struct craft *c, size_t frames, const char *text)
+{
+	struct decoded got = decode(c->bytes, c->size, 0);
+	assert_true(got.result < 0);
+	assert_int_equal(got.n, frames);
+	assert_non_null(strstr(got.text, text));
+}
+
+static void test_damage(void **state)
+{
+	struct craft *c = craft_new(false);
+	(void)state;
+	memcpy(c->bytes, "Welcome to this host", 20);
+	c->size = 20;
+	refused(c, 0, "no capture: it begins with 57 65 6c 63");
+	memcpy(c->bytes, "snoop\0\0\0\0\0\0\2", 12);
+	refused(c, 0, "only pcap and pcapng");
+	c->size = 0;
+	craft_pcap(c, 0xa1b2c3d4, 0, 1);
+	craft_record(c, 1, 0, 60, 60);
+	craft_32(c, 1);
+	craft_32(c, 1);
+	craft_32(c, 0x7fffffff);
+	craft_32(c, 1);
+	refused(c, 1, "damaged at record 2 at offset 100 (its length is not possible)");
+	c->size = 0;
+	craft_section(c);
+	craft_packet(c, 0, 1, 60, 60);
+	refused(c, 0, "interface was not described");
+	c->size = 0;
+	craft_section(c);
+	craft_interface(c, 1, 0, 0x80 | 70);
+	refused(c, 0, "times are not possible");
+	free(c);
+}
+
+/* Random damage: never more than the bytes that are there, and never a crash (sanitizers). */
+static void test_anything(void **state)
+{
+	struct ow_random random;
+	struct craft *c = craft_new(false);
+	(void)state;
+	ow_random_seed(&random, 1);
+	for (int i = 0; i < 3000; i++) {
+		c->size = 0;
+		if (i % 2) {
+			craft_section(c);
+			craft_interface(c, 1, 0, 9);
+			craft_packet(c, 0, 1, 60, 60);
+			craft_statistics(c, 0, 1, 1);
+		} else {
+			craft_pcap(c, 0xa1b2c3d4, 0, 1);
+			craft_record(c, 1, 0, 60, 60);
+		}
+		for (int k = 0; k < 4; k++)
+			c->bytes[ow_random_below(&random, c->size)] = (uint8_t)ow_random_below(&random, 256);
+		struct decoded got = decode(c->bytes, c->size, 0);
+		assert_true(got.n <= 3);
+	}
+	free(c);
+}
+
+/* Compressed, with every kind of piece, and of two members. */
+static void test_packed(void **state)
+{
+	struct craft *first = craft_new(false), *second = craft_new(false);
+	(void)state;
+	ow_unpack_more();
+	craft_pcap(first, 0xa1b23c4d, 0, 1);
+	for (uint32_t i = 0; i < 40; i++)
+		craft_record(i < 20 ? first : second, 1700000000 + i, 7, 60 + i, 60 + i);
+	for (int packing = OW_PACKING_GZIP; packing < OW_PACKINGS; packing++) {
+		size_t size, more;
+		uint8_t *a = pack(first, packing, &size), *b = pack(second, packing, &more);
+		a = realloc(a, size + more);
+		assert_non_null(a);
+		memcpy(a + size, b, more);
+		for (size_t piece = 0; piece < 3; piece++) {
+			struct decoded got = decode(a, size + more, piece == 2 ? size + more : piece);
+			assert_int_equal(got.result, 0);
+			assert_int_equal(got.n, 40);
+			assert_true(got.whole);
+			assert_int_equal(got.frames[39].time_ns, INT64_C(1700000039000000007));
+		}
+		struct decoded cut = decode(a, size + more - 3, 0);
+		assert_int_equal(cut.result, 0);
+		assert_false(cut.whole);
+		free(a);
+		free(b);
+	}
+	free(first);
+	free(second);
+}
+
+static void splits(const char *command, ...)
+{
+	char **words;
+	struct ow_error err;
+	va_list args;
+	size_t i = 0;
+	assert_int_equal(ow_feed_split(command, &words, &err), 0);
+	va_start(args, command);
+	for (const char *word; (word = va_arg(args, const char *)); i++)
+		assert_string_equal(words[i], word);
+	va_end(args);
+	assert_null(words[i]);
+	free(words);
+}
+
+static void test_words(void **state)
+{
+	char **words;
+	struct ow_error err;
+	(void)state;
+	splits("ssh a tcpdump -w -", "ssh", "a", "tcpdump", "-w", "-", NULL);
+	splits("  a\t'b c'  \"d 'e\" f\\ g '' h\"\"i ", "a", "b c", "d 'e", "f g", "", "hi", NULL);
+	splits("sh -c 'a | b > $c'", "sh", "-c", "a | b > $c", NULL);
+	splits("a \"b\\\"c\\d\" \\|", "a", "b\"c\\d", "|", NULL);
+	static const char *const wrong[] = {"",      "  ",      "a 'b",     "a \"b", "a | b",
+	                                    "a > b", "a $HOME", "a \"$b\"", "a *",   "a; b"};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_int_equal(ow_feed_split(wrong[i], &words, &err), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_pcap, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_pcapng, scratch_setup, scratch_teardown),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_packed),
+		cmocka_unit_test(test_words),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
