@@ -44,10 +44,12 @@ struct join {
 	uint8_t *doubtful; /* of the packets at B: paired, or late, but with an uncertain delay */
 	struct names names;
 	struct members at_a, at_b;
-	uint64_t duplicated;
+	uint64_t duplicated, close;
 	int64_t *late_of_b; /* of the packets at B: which waiting packet it is; NULL until it is needed */
 	int64_t *time_ns;   /* of the copies of one packet: those that wait, those sent, those received */
 	size_t time_room;
+	struct ow_copy_fate *fate; /* of those received */
+	size_t fate_room;
 };
 
 /* The group of a packet, or 0. */
@@ -180,54 +182,11 @@ static void pair(struct join *join, uint32_t from, uint32_t to)
 	join->of_b[to] = from;
 }
 
-/* The packet that was sent first arrives first. since_ns: none that was sent before this arrived now. */
-static void pair_in_turn(struct join *join, const struct group *g, int64_t since_ns)
-{
-	struct ow_late_packets_turns turns = ow_late_packets_turns(g->waiting, g->as, g->bs);
-	bool equal = g->waiting + g->as == g->bs;
-	for (size_t i = 0; i < turns.pairs; i++) {
-		uint32_t to = g->b[turns.late + i];
-		pair(join, g->a[i], to);
-		bool next_is_later = i + 1 == g->as || join->a->stamp[g->a[i + 1]].time_ns > join->b->stamp[to].time_ns;
-		join->doubtful[to] = !next_is_later && !equal;
-	}
-	for (size_t j = 0; j < turns.late; j++) {
-		/* Whether it is late, or one of those that were sent just now. */
-		if (g->as > 0 && !equal)
-			join->doubtful[g->b[j]] = join->a->stamp[g->a[0]].time_ns <= join->b->stamp[g->b[j]].time_ns;
-		join->late_of_b[g->b[j]] = since_ns;
-	}
-	if (g->as + g->waiting > 0)
-		join->duplicated += g->bs - turns.late - turns.pairs;
-}
-
-/* As the alignment says. */
-static void pair_aligned(struct join *join, const struct group *g, const struct ow_align_arrival *arrival)
-{
-	const int64_t *received_ns = join->time_ns + g->waiting + g->as;
-	for (size_t j = 0; j < g->bs; j++) {
-		uint32_t to = g->b[j], sent = arrival[j].sent;
-		bool unsure = arrival[j].less_ns || arrival[j].more_ns;
-		join->late_of_b[to] = OW_LATE_PACKETS_NOBODY;
-		if (sent == OW_ALIGN_NONE) {
-			join->duplicated++;
-			continue;
-		}
-		join->doubtful[to] = unsure;
-		if (sent >= g->waiting)
-			pair(join, g->a[sent - g->waiting], to);
-		else
-			join->late_of_b[to] = join->time_ns[sent];
-		if (!unsure)
-			ow_interval_copies_note(join->past->copies, g->base, join->time_ns[sent], received_ns[j]);
-	}
-}
-
 /* Puts the times of a group one after the other: those that wait, those that were sent, those that were received. */
 static int list_times(struct join *join, const struct group *g)
 {
 	size_t n = g->waiting, all = n + g->as + g->bs;
-	if (OW_GROW(join->time_ns, join->time_room, all) < 0)
+	if (OW_GROW(join->time_ns, join->time_room, all) < 0 || OW_GROW(join->fate, join->fate_room, g->bs) < 0)
 		return -ENOMEM;
 	if (n)
 		ow_interval_results_waiting_times(join->past->results, g->base, join->time_ns);
@@ -238,51 +197,30 @@ static int list_times(struct join *join, const struct group *g)
 	return 0;
 }
 
-/* Without those that wait and have not plausibly arrived now. */
-static void pair_since(struct join *join, const struct group *g, int64_t since_ns)
-{
-	size_t out = 0, surplus = g->bs > g->as ? g->bs - g->as : 0;
-	while (g->waiting > out + surplus && join->time_ns[out] < since_ns)
-		out++;
-	struct group rest = *g;
-	rest.waiting -= out;
-	pair_in_turn(join, &rest, rest.waiting ? join->time_ns[out] : OW_LATE_PACKETS_ANY);
-	for (size_t j = 0; j < g->bs; j++)
-		join->doubtful[g->b[j]] |= join->of_b[g->b[j]] == OW_PAIRING_NONE;
-}
-
-static int align_group(struct join *join, const struct group *g)
-{
-	struct ow_copies_verdict verdict = {0};
-	size_t sents = g->waiting + g->as;
-	int r = list_times(join, g);
-	if (r == 0)
-		r = ow_interval_copies_align(join->past->copies,
-		                             &(struct ow_copy_times){g->base, join->time_ns, join->time_ns + sents,
-		                                                     (uint32_t)sents, (uint32_t)g->bs,
-		                                                     join->a->start_ns},
-		                             &verdict);
-	if (r < 0)
-		return r;
-	if (verdict.sure)
-		pair_aligned(join, g, verdict.arrival);
-	else
-		pair_since(join, g, verdict.since_ns);
-	return 0;
-}
-
 static int pair_group(struct join *join, uint32_t number)
 {
 	struct group g = take_group(join, number);
-	struct ow_interval_copies *copies = join->past->copies;
-	bool equal = !g.bs || (!g.waiting && g.as == g.bs);
-	if (!equal && copies && ow_interval_copies_fit(copies, g.waiting + g.as, g.bs))
-		return align_group(join, &g);
-	pair_in_turn(join, &g, equal ? OW_LATE_PACKETS_ANY : OW_LATE_PACKETS_OLDEST);
-	for (size_t j = 0; equal && copies && j < g.bs; j++)
-		ow_interval_copies_note(copies, g.base, join->a->start_ns + join->a->stamp[g.a[j]].time_ns,
-		                        join->b->start_ns + join->b->stamp[g.b[j]].time_ns);
-	return 0;
+	size_t sents = g.waiting + g.as;
+	struct ow_copy_counts counts = {0};
+	if (!g.bs)
+		return 0;
+	int r = list_times(join, &g);
+	if (r == 0)
+		r = ow_interval_copies_pair(join->past->copies,
+		                            &(struct ow_copy_times){g.base, join->time_ns, join->time_ns + sents,
+		                                                    (uint32_t)g.waiting, (uint32_t)sents,
+		                                                    (uint32_t)g.bs, join->a->start_ns},
+		                            join->fate, &counts);
+	for (size_t j = 0; r == 0 && j < g.bs; j++) {
+		const struct ow_copy_fate *fate = &join->fate[j];
+		join->doubtful[g.b[j]] = fate->doubtful;
+		join->late_of_b[g.b[j]] = fate->waited_ns;
+		if (fate->sent != OW_ALIGN_NONE)
+			pair(join, g.a[fate->sent], g.b[j]);
+	}
+	join->duplicated += counts.duplicated;
+	join->close += counts.close;
+	return r;
 }
 
 /* How long packets take that no other is like: of this interval, and of the last one. */
@@ -473,6 +411,7 @@ static int make_lists(const struct join *join, struct ow_interval_results_input 
 	in->delay_ns = joined->delay_ns;
 	in->result.matched = matched;
 	in->result.duplicated = join->duplicated;
+	in->close = join->close;
 	return note_flows(join, in, joined);
 }
 
@@ -576,6 +515,7 @@ int ow_interval_match_pair(const struct ow_interval_packets *a, const struct ow_
 	free(join.doubtful);
 	free(join.late_of_b);
 	free(join.time_ns);
+	free(join.fate);
 	ow_id_map_done(&join.names.by_id);
 	free(join.names.name);
 	free(join.names.base);

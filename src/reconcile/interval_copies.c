@@ -2,14 +2,18 @@
 #include "reconcile/interval_copies.h"
 
 #include "base/array.h"
+#include "reconcile/late_packets.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
+#define COPIES_MAX  4096  /* of one packet that are sent, and that arrive; with more there is no alignment */
 #define ALIGNED_MAX 16384 /* arrivals of an interval */
 #define PACKETS_MAX 4096  /* whose pairs are kept */
 #define PAIRS       8     /* of a packet */
 #define PLAUSIBLE   6.0  /* price above the best from which on an assignment is no reason to call an interval partial */
 #define SLACK_NS    2000 /* two ticks of a microsecond clock */
+#define CLOSE_LEAST 8    /* arrivals that show by themselves how much delays differ */
 #define NONE        UINT32_MAX
 
 /* The last pairs of a packet: a ring. */
@@ -72,7 +76,8 @@ static struct ow_copies_pairs *pairs_of(const struct ow_interval_copies *copies,
 	return at == OW_ID_MAP_NONE ? NULL : copies->pairs[when] + at;
 }
 
-void ow_interval_copies_note(struct ow_interval_copies *copies, uint64_t id, int64_t sent_ns, int64_t received_ns)
+/* Pairs of this interval, in order. Without memory they do not help. */
+static void note(struct ow_interval_copies *copies, uint64_t id, int64_t sent_ns, int64_t received_ns)
 {
 	struct ow_copies_pairs *pairs = pairs_of(copies, 0, id);
 	if (!pairs) {
@@ -87,10 +92,11 @@ void ow_interval_copies_note(struct ow_interval_copies *copies, uint64_t id, int
 	pairs->received_ns[pairs->count++ % PAIRS] = received_ns;
 }
 
-bool ow_interval_copies_fit(const struct ow_interval_copies *copies, size_t sents, size_t receiveds)
+/* Whether so many copies of a packet are aligned: further ones of an interval would take too long. */
+static bool fits(const struct ow_interval_copies *copies, const struct ow_copy_times *of)
 {
-	return sents && receiveds && sents <= OW_INTERVAL_COPIES_MAX && receiveds <= OW_INTERVAL_COPIES_MAX &&
-	       copies->aligned + receiveds <= ALIGNED_MAX;
+	return of->sents && of->receiveds && of->sents <= COPIES_MAX && of->receiveds <= COPIES_MAX &&
+	       copies->aligned + of->receiveds <= ALIGNED_MAX;
 }
 
 /* -- what is aligned: the last pairs of the interval before, and the copies ----------------------------------------- */
@@ -138,7 +144,7 @@ static int collect(struct ow_interval_copies *c, const struct ow_copy_times *of,
 
 /* -- the alignment ------------------------------------------------------------------------------------------------ */
 
-static struct ow_align_model model_of(const struct ow_interval_copies *c, const struct input *in)
+static struct ow_align_model model_of(const struct ow_interval_copies *c, const struct input *in, double copy)
 {
 	const struct ow_plausible *p = &c->plausible;
 	const struct ow_copy_times *of = in->of;
@@ -150,10 +156,11 @@ static struct ow_align_model model_of(const struct ow_interval_copies *c, const 
 	return (struct ow_align_model){
 		.window_ns = received[n - 1] - first + SLACK_NS,
 		.soonest_ns = -SLACK_NS,
-		.sigma_ns = n > 1 ? (double)(received[n - 1] - received[0]) / (n - 1) : 1e6,
+		.sigma_ns =
+			fmax(n > 1 ? (double)(received[n - 1] - received[0]) / (n - 1) : 1e6, OW_ALIGN_SIGMA_LEAST_NS),
 		.jump = OW_ALIGN_JUMP,
 		.loss = ow_align_loss(sents > of->receiveds ? sents - of->receiveds : 0, sents),
-		.copy = of->receiveds > of->sents ? OW_ALIGN_COPY : OW_ALIGN_NO_COPIES,
+		.copy = copy,
 		.ranged = p->known,
 		.least_ns = p->least_ns,
 		.low_ns = p->low_ns,
@@ -168,9 +175,15 @@ static struct ow_align_model model_of(const struct ow_interval_copies *c, const 
 	};
 }
 
+struct verdict {
+	const struct ow_align_arrival *arrival; /* valid until the next call */
+	bool sure; /* no plausible assignment takes a packet of the interval for one from before, or the reverse */
+	int64_t since_ns; /* none that was sent before this has plausibly arrived now */
+	uint64_t duplicated, close;
+};
+
 /* How far back the arrival may have been sent, and whether that is on the other side of the start of the interval. */
-static void judge(const struct ow_copy_times *of, const struct ow_align_arrival *arrival,
-                  struct ow_copies_verdict *verdict)
+static void judge(const struct ow_copy_times *of, const struct ow_align_arrival *arrival, struct verdict *verdict)
 {
 	int64_t first = of->sent_ns[0], last = of->sent_ns[of->sents - 1], from = last, to = last;
 	if (arrival->sent != NONE) {
@@ -209,15 +222,15 @@ static bool is_sparse(const struct ow_interval_copies *c, const struct ow_copy_t
 	return c->plausible.known && c->plausible.high_ns < gap_ns / 2;
 }
 
-/* Returns 1 if everything was aligned as it should be, 0 if not. */
+/* Returns 1 if everything was aligned as it should be, 0 if not. copy: the price of a duplicate. */
 static int align(struct ow_interval_copies *c, const struct ow_copy_times *of, const struct ow_copies_pairs *before,
-                 struct input *ret_input)
+                 double copy, struct input *ret_input)
 {
 	bool crowded = false;
 	int r = collect(c, of, before, ret_input);
 	if (r < 0)
 		return r;
-	struct ow_align_model model = model_of(c, ret_input);
+	struct ow_align_model model = model_of(c, ret_input, copy);
 	uint32_t sents = ret_input->sents, receiveds = ret_input->receiveds;
 	r = ow_align_fit(c->aligner, &model, NULL, c->sent_ns, sents, c->received_ns, receiveds, &crowded);
 	if (r == 0)
@@ -227,22 +240,142 @@ static int align(struct ow_interval_copies *c, const struct ow_copy_times *of, c
 	return r < 0 ? r : translate(c, ret_input) && !crowded;
 }
 
-int ow_interval_copies_align(struct ow_interval_copies *c, const struct ow_copy_times *of,
-                             struct ow_copies_verdict *ret_verdict)
+/* Adds up, for times in order, how many follow the one before by less than a 16th of the gap, and by less than half of it. */
+static void count_gaps(const int64_t *time_ns, uint32_t count, int64_t gap_ns, int sign, int ret_gaps[2])
+{
+	for (uint32_t i = 1; i < count; i++) {
+		int64_t apart_ns = time_ns[i] - time_ns[i - 1];
+		if (apart_ns < gap_ns / 2)
+			ret_gaps[apart_ns > gap_ns / 16] += sign;
+	}
+}
+
+/*
+ * How many arrive much closer to the one before than they were sent: duplicates, or late packets. *ret_clear: they are
+ * duplicates, because hardly any others are closer together than they were sent. If other packets show that delays differ
+ * by more than the time between two packets, late ones arrive together as well, and nothing can be said.
+ */
+static uint32_t count_close(const struct ow_interval_copies *c, const struct ow_copy_times *of, bool *ret_clear)
+{
+	const struct ow_plausible *p = &c->plausible;
+	uint32_t sents = of->sents - of->waiting;
+	const int64_t *sent_ns = of->sent_ns + of->waiting;
+	int64_t gap_ns = sents > 1 ? (sent_ns[sents - 1] - sent_ns[0]) / (sents - 1) : 0;
+	int more[2] = {0};
+	*ret_clear = false;
+	if (!gap_ns || (p->known ? p->high_ns - p->low_ns >= gap_ns : of->receiveds < CLOSE_LEAST))
+		return 0;
+	count_gaps(of->received_ns, of->receiveds, gap_ns, 1, more);
+	count_gaps(sent_ns, sents, gap_ns, -1, more);
+	*ret_clear = more[0] > 0 && more[0] > 2 * more[1];
+	return more[0] > 0 ? (uint32_t)more[0] : 0;
+}
+
+static int align_all(struct ow_interval_copies *c, const struct ow_copy_times *of, struct verdict *ret_verdict)
 {
 	struct input in;
 	const struct ow_copies_pairs *before = pairs_of(c, 1, of->id);
-	int r = align(c, of, before, &in);
+	bool clear;
+	uint32_t close = count_close(c, of, &clear);
+	double copy = of->receiveds > of->sents || clear ? OW_ALIGN_COPY : OW_ALIGN_NO_COPIES;
+	int r = align(c, of, before, copy, &in);
 	if (r == 0 && before)
-		r = align(c, of, NULL, &in);
+		r = align(c, of, NULL, copy, &in);
 	if (r < 0)
 		return r;
 	bool known = in.pairs || is_sparse(c, of) || of->sent_ns[0] >= of->start_ns;
-	*ret_verdict = (struct ow_copies_verdict){c->arrival + in.pairs, r > 0 && known, of->sent_ns[0]};
+	*ret_verdict = (struct verdict){c->arrival + in.pairs, r > 0 && known, of->sent_ns[0], 0, close};
+	for (uint32_t j = 0; r > 0 && j < of->receiveds; j++)
+		ret_verdict->duplicated += ret_verdict->arrival[j].sent == NONE;
 	if (!ret_verdict->sure)
 		return 0;
 	ret_verdict->since_ns = INT64_MAX;
 	for (uint32_t j = 0; j < of->receiveds; j++)
 		judge(of, &ret_verdict->arrival[j], ret_verdict);
+	return 0;
+}
+
+/* -- pairs -------------------------------------------------------------------------------------------------------- */
+
+/* The packet that was sent first arrives first. out: so many of those that wait have not arrived now; since_ns: none that
+ * was sent before this has. Returns the number of duplicates. */
+static uint64_t pair_in_turn(const struct ow_copy_times *of, uint32_t out, int64_t since_ns, struct ow_copy_fate *fate)
+{
+	uint32_t waiting = of->waiting - out, sents = of->sents - of->waiting;
+	const int64_t *sent_ns = of->sent_ns + of->waiting;
+	struct ow_late_packets_turns turns = ow_late_packets_turns(waiting, sents, of->receiveds);
+	bool equal = waiting + sents == of->receiveds;
+	for (uint32_t j = 0; j < of->receiveds; j++) {
+		uint32_t i = j - (uint32_t)turns.late;
+		if (j < turns.late) /* or one of those that were sent just now */
+			fate[j] = (struct ow_copy_fate){OW_ALIGN_NONE, equal ? of->sent_ns[out + j] : since_ns,
+			                                sents && !equal && sent_ns[0] <= of->received_ns[j]};
+		else if (i < turns.pairs)
+			fate[j] =
+				(struct ow_copy_fate){i, OW_LATE_PACKETS_ANY,
+			                              !equal && i + 1 < sents && sent_ns[i + 1] <= of->received_ns[j]};
+		else
+			fate[j] = (struct ow_copy_fate){OW_ALIGN_NONE, OW_LATE_PACKETS_ANY, false};
+	}
+	return sents + waiting ? of->receiveds - turns.late - turns.pairs : 0;
+}
+
+/* As the alignment says. */
+static void pair_aligned(struct ow_interval_copies *c, const struct ow_copy_times *of,
+                         const struct ow_align_arrival *arrival, struct ow_copy_fate *fate)
+{
+	for (uint32_t j = 0; j < of->receiveds; j++) {
+		uint32_t sent = arrival[j].sent;
+		bool unsure = arrival[j].less_ns || arrival[j].more_ns;
+		fate[j] = (struct ow_copy_fate){OW_ALIGN_NONE, OW_LATE_PACKETS_NOBODY, sent != NONE && unsure};
+		if (sent == NONE)
+			continue;
+		if (sent >= of->waiting)
+			fate[j].sent = sent - of->waiting;
+		else
+			fate[j].waited_ns = of->sent_ns[sent];
+		if (!unsure)
+			note(c, of->id, of->sent_ns[sent], of->received_ns[j]);
+	}
+}
+
+/* In turn, without those that wait and have not plausibly arrived now. If there are duplicates, none has a known delay. */
+static uint64_t pair_since(const struct ow_copy_times *of, const struct verdict *verdict, struct ow_copy_fate *fate)
+{
+	uint32_t out = 0, sents = of->sents - of->waiting, surplus = of->receiveds > sents ? of->receiveds - sents : 0;
+	while (of->waiting > out + surplus && of->sent_ns[out] < verdict->since_ns)
+		out++;
+	uint64_t duplicated = pair_in_turn(of, out, out < of->waiting ? of->sent_ns[out] : OW_LATE_PACKETS_ANY, fate);
+	for (uint32_t j = 0; j < of->receiveds; j++)
+		fate[j].doubtful |= fate[j].sent == OW_ALIGN_NONE || verdict->duplicated;
+	return duplicated;
+}
+
+int ow_interval_copies_pair(struct ow_interval_copies *c, const struct ow_copy_times *of, struct ow_copy_fate *ret_fate,
+                            struct ow_copy_counts *ret_counts)
+{
+	bool equal = !of->receiveds || (!of->waiting && of->sents == of->receiveds);
+	struct verdict verdict;
+	*ret_counts = (struct ow_copy_counts){0};
+	if (equal || !c || !fits(c, of)) {
+		ret_counts->duplicated =
+			pair_in_turn(of, 0, equal ? OW_LATE_PACKETS_ANY : OW_LATE_PACKETS_OLDEST, ret_fate);
+		for (uint32_t j = 0; equal && c && j < of->receiveds; j++)
+			note(c, of->id, of->sent_ns[j], of->received_ns[j]);
+		return 0;
+	}
+	int r = align_all(c, of, &verdict);
+	if (r < 0)
+		return r;
+	uint64_t surplus = of->receiveds > of->sents ? of->receiveds - of->sents : 0;
+	uint64_t close = verdict.duplicated > verdict.close ? verdict.duplicated : verdict.close;
+	ret_counts->duplicated = verdict.duplicated;
+	ret_counts->close = close > surplus ? close - surplus : 0;
+	if (verdict.sure)
+		pair_aligned(c, of, verdict.arrival, ret_fate);
+	else if (of->sents == of->receiveds) /* all have arrived */
+		ret_counts->duplicated = pair_in_turn(of, 0, OW_LATE_PACKETS_ANY, ret_fate);
+	else
+		ret_counts->duplicated = pair_since(of, &verdict, ret_fate);
 	return 0;
 }

@@ -8,9 +8,9 @@
 /*
  * Identical packets in live measurements, where each interval is decided when it is over: which of those that arrived is
  * which of those that were sent in the interval, or before it and have not arrived yet (align.h). The last pairs of an
- * interval help to align those of the next one. For two points whose clocks show the same time.
+ * interval help to align those of the next one. For two points whose times can be compared: no packet arrives before it is
+ * sent.
  */
-#define OW_INTERVAL_COPIES_MAX 4096u /* of one packet that are sent, and that arrive; with more there is no alignment */
 
 struct ow_copies_pairs;
 
@@ -33,24 +33,32 @@ int ow_interval_copies_create(struct ow_interval_copies **ret_copies);
 void ow_interval_copies_free(struct ow_interval_copies *copies);
 /* An interval begins. */
 void ow_interval_copies_begin(struct ow_interval_copies *copies);
-/* Whether so many copies of a packet are aligned: further ones of an interval would take too long. */
-bool ow_interval_copies_fit(const struct ow_interval_copies *copies, size_t sents, size_t receiveds);
-
 /* One packet: all of its copies, in the order of time. */
 struct ow_copy_times {
 	uint64_t id;
 	const int64_t *sent_ns, *received_ns;
-	uint32_t sents, receiveds;
-	int64_t start_ns; /* of the interval */
+	uint32_t waiting, sents,
+		receiveds; /* sent_ns: first those that wait from earlier intervals; sents: all of them */
+	int64_t start_ns;  /* of the interval */
 };
 
-struct ow_copies_verdict {
-	const struct ow_align_arrival *arrival; /* valid until the next call */
-	bool sure; /* no plausible assignment takes a packet of the interval for one from before, or the reverse */
-	int64_t since_ns; /* none that was sent before this has plausibly arrived now */
+/* What one arrival is. */
+struct ow_copy_fate {
+	uint32_t sent;     /* a packet of this interval, the first one is 0; or OW_ALIGN_NONE */
+	int64_t waited_ns; /* without one: which of those that wait, as sent_ns of struct ow_late_packets_interval */
+	bool doubtful;     /* it may be another one, so its delay is not known */
 };
 
-int ow_interval_copies_align(struct ow_interval_copies *copies, const struct ow_copy_times *of,
-                             struct ow_copies_verdict *ret_verdict);
-/* Pairs of this interval, in order. Without memory they do not help. */
-void ow_interval_copies_note(struct ow_interval_copies *copies, uint64_t id, int64_t sent_ns, int64_t received_ns);
+struct ow_copy_counts {
+	uint64_t duplicated; /* arrivals that are no first ones */
+	uint64_t close;      /* arrivals of which it is not clear: late, or duplicated and as many more lost */
+};
+
+/*
+ * If as many copies arrived as were sent, the n-th is the n-th. Otherwise they are aligned by their times; if it is not
+ * clear which were sent before the interval, or copies is NULL (the times cannot be compared), or there are too many,
+ * they are taken in turn (ow_late_packets_turns), and are doubtful where this may be wrong. ret_fate has room for
+ * `receiveds`. 0 or -ENOMEM.
+ */
+int ow_interval_copies_pair(struct ow_interval_copies *copies, const struct ow_copy_times *of,
+                            struct ow_copy_fate *ret_fate, struct ow_copy_counts *ret_counts);

@@ -59,6 +59,8 @@
 	  "%zu packets are identical to earlier ones that still waited: their delays are doubtful")                  \
 	X(IDENTICAL_LATE, identical_late,                                                                            \
 	  "%" PRIu64 " identical %s, late in their turn: some may be lost here, and others late")                    \
+	X(IDENTICAL_CLOSE, identical_close,                                                                          \
+	  "%" PRIu64 " identical %s close to others: late, or duplicates and as many others lost")                   \
 	X(UNDECIDED_ENDED, undecided_ended, "%" PRIu64 " %s undecided: the run ended before they could arrive")      \
 	X(UNDECIDED_BEGUN, undecided_begun,                                                                          \
 	  "%" PRIu64 " %s undecided: by the clocks they may have arrived before the run")                            \

@@ -126,11 +126,16 @@ void ow_interval_results_explain_unlisted(const struct ow_interval_results_open 
 void ow_interval_results_explain_in_turn(const struct ow_interval_results_open *open, struct ow_interval_result *result)
 {
 	char text[OW_RESULT_CAUSE];
-	if (!open->in_turn)
-		return;
-	snprintf(text, sizeof text, ow_cause_identical_late, open->in_turn,
-	         ow_plural(open->in_turn, "packet", "packets"));
-	ow_interval_results_add_cause(result, text);
+	if (open->in_turn) {
+		snprintf(text, sizeof text, ow_cause_identical_late, open->in_turn,
+		         ow_plural(open->in_turn, "packet", "packets"));
+		ow_interval_results_add_cause(result, text);
+	}
+	if (open->close) {
+		snprintf(text, sizeof text, ow_cause_identical_close, open->close,
+		         ow_plural(open->close, "packet", "packets"));
+		ow_interval_results_add_cause(result, text);
+	}
 }
 
 void ow_interval_results_explain_undecided(const struct ow_interval_results *results, struct ow_interval_result *result)

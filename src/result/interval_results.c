@@ -290,6 +290,7 @@ static int occupy(struct ow_interval_results_open *open, const struct ow_interva
 		.quiet = in->quiet,
 		.incomplete = in->incomplete,
 		.changed = in->changed,
+		.close = in->close,
 		.full = full,
 		.sample = sample,
 		.samples = full ? 0 : in->delays,

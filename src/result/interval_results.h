@@ -58,6 +58,8 @@ struct ow_interval_results_input {
 	 * OW_LATE_PACKETS_ANY or _NOBODY (reconcile/late_packets.h). One without a time may also be of this interval, and the
 	 * result says so. NULL: nothing is known. */
 	const int64_t *only_b_sent_ns;
+	/* Identical packets that arrived close to others: late ones, or duplicates, and as many others are lost. */
+	uint64_t close;
 	/*
 	 * If the order is known (otherwise NULL): for each packet of only_b, the latest sending time of the packets
 	 * that had arrived before it; and the same for the end of the interval. Since the start of the interval;

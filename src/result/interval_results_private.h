@@ -39,6 +39,7 @@ struct ow_interval_results_open {
 	bool coarser;       /* has a larger sample shift than the interval before */
 	uint64_t alike;     /* late packets whose delay is uncertain */
 	uint64_t in_turn;   /* identical packets, sent or received late, that may be lost instead */
+	uint64_t close;     /* identical packets that may be late or duplicates */
 	uint64_t reordered; /* late packets that were sent before packets that had arrived */
 	bool unordered;     /* of a late packet that is not known */
 	struct ow_scope_flow *flow;

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Identical packets of one interval after the other: which arrival is which. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "reconcile/interval_copies.h"
+#include "reconcile/late_packets.h"
+
+#define MS   INT64_C(1000000)
+#define MOST 256
+
+struct input {
+	int64_t sent_ns[MOST], received_ns[MOST];
+	struct ow_copy_times of;
+	struct ow_copy_fate fate[MOST];
+	struct ow_copy_counts counts;
+};
+
+static void pair(struct ow_interval_copies *copies, struct input *in, int64_t start_ns)
+{
+	in->of.id = 1;
+	in->of.sent_ns = in->sent_ns;
+	in->of.received_ns = in->received_ns;
+	in->of.start_ns = start_ns;
+	assert_int_equal(ow_interval_copies_pair(copies, &in->of, in->fate, &in->counts), 0);
+}
+
+static unsigned paired(const struct input *in)
+{
+	unsigned pairs = 0;
+	for (uint32_t j = 0; j < in->of.receiveds; j++)
+		pairs += in->fate[j].sent != OW_ALIGN_NONE;
+	return pairs;
+}
+
+/* The packets of a superframe arrive at one time: they are no duplicates, and not lost. */
+static void test_together(void **state)
+{
+	(void)state;
+	struct ow_interval_copies *copies;
+	struct input in = {.sent_ns = {14 * MS, 21 * MS, 75 * MS},
+	                   .received_ns = {67 * MS, 67 * MS},
+	                   .of = {.sents = 3, .receiveds = 2}};
+	assert_int_equal(ow_interval_copies_create(&copies), 0);
+	ow_interval_copies_begin(copies);
+	for (int i = 0; i < 100; i++)
+		ow_plausible_add(&copies->plausible, 34 * MS + i * MS / 4);
+	pair(copies, &in, 0);
+	assert_int_equal(paired(&in), 2);
+	assert_int_equal(in.counts.duplicated, 0);
+	ow_interval_copies_free(copies);
+}
+
+/* 200 packets a second on a path of 1 ms, every tenth lost, every 25th twice. */
+static void test_duplicates(void **state)
+{
+	(void)state;
+	struct ow_interval_copies *copies;
+	assert_int_equal(ow_interval_copies_create(&copies), 0);
+	for (int64_t start_ns = 0; start_ns < 3000 * MS; start_ns += 1000 * MS) {
+		struct input in = {.of = {.sents = 200}};
+		for (uint32_t i = 0; i < 200; i++) {
+			in.sent_ns[i] = start_ns + 5 * MS * i;
+			for (unsigned n = 0; i % 10 != 3 && n < (i % 25 == 7 ? 2 : 1); n++)
+				in.received_ns[in.of.receiveds++] = in.sent_ns[i] + MS + n * 20000;
+		}
+		ow_interval_copies_begin(copies);
+		pair(copies, &in, start_ns);
+		assert_int_equal(paired(&in), 180);
+		assert_int_equal(in.counts.duplicated, in.of.receiveds - 180);
+		assert_int_equal(in.counts.close, in.counts.duplicated);
+		for (uint32_t j = 0; j < in.of.receiveds; j++) {
+			uint32_t sent = in.fate[j].sent;
+			assert_true(sent == OW_ALIGN_NONE || in.received_ns[j] - in.sent_ns[sent] <= MS + 20000);
+		}
+	}
+	ow_interval_copies_free(copies);
+}
+
+/* All that wait and all that were sent have arrived: each is its own, whether the times can be compared or not. */
+static void test_all_arrive(void **state)
+{
+	(void)state;
+	struct input in = {.sent_ns = {-7 * MS, -3 * MS, 13 * MS},
+	                   .received_ns = {4 * MS, 8 * MS, 23 * MS},
+	                   .of = {.waiting = 2, .sents = 3, .receiveds = 3}};
+	for (int known = 0; known < 2; known++) {
+		struct ow_interval_copies *copies;
+		assert_int_equal(ow_interval_copies_create(&copies), 0);
+		ow_interval_copies_begin(copies);
+		pair(known ? copies : NULL, &in, 0);
+		assert_int_equal(in.fate[0].waited_ns, -7 * MS);
+		assert_int_equal(in.fate[1].waited_ns, -3 * MS);
+		assert_int_equal(in.fate[2].sent, 0);
+		assert_false(in.fate[0].doubtful || in.fate[1].doubtful || in.fate[2].doubtful);
+		ow_interval_copies_free(copies);
+	}
+}
+
+/* The times cannot be compared: they are taken in turn, and this is said. */
+static void test_in_turn(void **state)
+{
+	(void)state;
+	struct input in = {.sent_ns = {-900 * MS, 0, 5 * MS, 10 * MS},
+	                   .received_ns = {MS, 6 * MS, 11 * MS},
+	                   .of = {.waiting = 1, .sents = 4, .receiveds = 3}};
+	pair(NULL, &in, 0);
+	assert_int_equal(in.fate[0].sent, OW_ALIGN_NONE);
+	assert_true(in.fate[0].doubtful && in.fate[0].waited_ns == OW_LATE_PACKETS_OLDEST);
+	assert_int_equal(paired(&in), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_all_arrive),
+		cmocka_unit_test(test_in_turn),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
