@@ -220,6 +220,8 @@ void ow_comparison_done(struct ow_comparison *c)
 	free(c->aside);
 	free(c->outcome.only_a);
 	free(c->outcome.only_b);
+	free(c->outcome.copy);
+	free(c->outcome.only_b_sent_ns);
 	free(c->outcome.delay.ns);
 	free(c->outcome.newest_ns);
 }

@@ -23,6 +23,12 @@ struct ow_outcome {
 	struct ow_interval_result result;
 	struct ow_sighting *only_a, *only_b; /* by the names of the method */
 	size_t only_as, only_bs;
+	/* Arrivals of packets that both points have, and that may be confused with identical ones: their times were asked
+	 * for. And for each of only_b, once they are aligned, as in struct ow_interval_results_input; as `close`. */
+	struct ow_sighting *copy;
+	size_t copies;
+	int64_t *only_b_sent_ns;
+	uint64_t close;
 	struct ow_reconciled_delay delay;
 	/* As in struct ow_interval_results_input; NULL if the order of arrival is not known. */
 	int64_t *newest_ns;

@@ -21,6 +21,8 @@ struct comparison {
 	struct ow_comparison c;
 	struct ow_synopsis *pushed;
 	struct ow_fold_steps steps;
+	uint64_t *asked; /* packets whose times are asked for: those that only B has, and copies in doubt */
+	size_t askeds;
 	struct ow_reconciled_plan plan;
 	struct ow_delay_window window; /* in which delays are expected: */
 	unsigned width;                /* bytes of a sum */
@@ -188,6 +190,36 @@ static int encode_names(const uint64_t *keys, size_t count, uint8_t **ret_bytes,
 	return 0;
 }
 
+/*
+ * The times of identical packets whose numbers differ are asked for, to align them. Each takes some 25 bytes, so there is a
+ * limit for a second; with more of them the interval does without.
+ */
+#define COPIES_A_SECOND 1024
+#define COPIES_LEAST    64
+#define COPIES_MOST     4096
+
+static size_t copies_max(const struct ow_exchange_options *o)
+{
+	double most = COPIES_A_SECOND * ((double)o->length_ns / (double)OW_NS_PER_S);
+	return o->one_of_several ? 0 : (size_t)fmin(fmax(most, COPIES_LEAST), COPIES_MOST);
+}
+
+static int choose_asked(struct comparison *f)
+{
+	struct ow_fold_steps *s = &f->steps;
+	/* Others than copies are among them if points do not distinguish copies. */
+	bool copies = s->otherss <= copies_max(&f->c.x->options) && s->otherss == s->ambiguous;
+	size_t i = 0, k = 0, count = s->wanteds + (copies ? s->otherss : 0);
+	free(f->asked);
+	f->asked = malloc((count + 1) * sizeof *f->asked);
+	f->askeds = f->asked ? count : 0;
+	for (size_t n = 0; n < f->askeds; n++) {
+		bool other = i == s->wanteds || (k < count - s->wanteds && s->others[k] < s->wanted[i]);
+		f->asked[n] = other ? s->others[k++] : s->wanted[i++];
+	}
+	return f->asked ? 0 : -ENOMEM;
+}
+
 static int say_names(struct comparison *f)
 {
 	const struct ow_fold_steps *s = &f->steps;
@@ -201,8 +233,8 @@ static int say_names(struct comparison *f)
 		m.names.bits = (uint8_t)f->bits;
 		m.names.width = (uint8_t)f->width;
 	}
-	int r = encode_names(s->wanted, s->wanteds, &wanted, &m.names.wanted_size);
-	if (r == 0)
+	int r = encode_names(f->asked, f->askeds, &wanted, &m.names.wanted_size);
+	if (r == 0 && f->askeds == s->wanteds)
 		r = encode_names(s->others, s->otherss, &others, &m.names.others_size);
 	m.names.wanted = wanted;
 	m.names.others = others;
@@ -294,6 +326,9 @@ static int turn(struct ow_comparison *c)
 	if (s->onlys != s->diff.as || s->wanteds != s->diff.bs || s->wanteds > OW_KEY_LIST_MAX ||
 	    s->otherss > OW_KEY_LIST_MAX)
 		return say_clean(f);
+	r = choose_asked(f);
+	if (r < 0)
+		return r;
 	f->window = ow_forecast_window(c->forecast, ow_comparison_window(c));
 	f->bits = f->window.bits;
 	struct ow_reconciled_options options = {choose_buckets(o, s->lefts), choose_sample(f), .all = o->exact};
@@ -404,24 +439,42 @@ static bool sort_by_time(struct ow_outcome *o)
 	return i >= o->only_bs;
 }
 
-/* The packets at one point only. A packet of the other point comes with its base key if it is a copy. */
+/* The packets whose times have arrived, by name: those of only_b, and copies that both points have. A packet of the other
+ * point comes with its base key if it is a copy. */
+static void list_asked(struct comparison *f, const struct ow_message_times *times)
+{
+	const struct ow_fold_steps *s = &f->steps;
+	struct ow_outcome *o = &f->c.outcome;
+	uint32_t next = 0;
+	for (size_t i = 0; i < f->askeds; i++) {
+		bool is_copy = next < times->copies && times->copy[next].index == i;
+		struct ow_sighting packet = {is_copy ? times->copy[next].base : f->asked[i], times->time_ns[i],
+		                             ow_times_shared(times, i)};
+		next += is_copy;
+		if (o->only_bs < s->wanteds && s->wanted[o->only_bs] == f->asked[i])
+			o->only_b[o->only_bs++] = packet;
+		else
+			o->copy[o->copies++] = packet;
+	}
+}
+
+/* The packets at one point only, and copies that may be confused with them. */
 static int list_differences(struct comparison *f, const struct ow_message_times *times)
 {
 	const struct ow_fold_steps *s = &f->steps;
 	struct ow_outcome *o = &f->c.outcome;
 	o->only_a = malloc((s->onlys + 1) * sizeof *o->only_a);
 	o->only_b = malloc((s->wanteds + 1) * sizeof *o->only_b);
-	if (!o->only_a || !o->only_b)
+	o->copy = malloc((f->askeds - s->wanteds + 1) * sizeof *o->copy);
+	if (!o->only_a || !o->only_b || !o->copy)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->onlys; i++)
 		o->only_a[i] = (struct ow_sighting){name(&f->c, s->only[i].id), s->only[i].time_ns, s->only[i].flow};
-	for (size_t i = 0; i < s->wanteds; i++)
-		o->only_b[i] = (struct ow_sighting){s->wanted[i], times->time_ns[i], ow_times_shared(times, i)};
-	for (uint32_t i = 0; i < times->copies; i++)
-		o->only_b[times->copy[i].index].id = times->copy[i].base;
 	o->only_as = s->onlys;
-	o->only_bs = s->wanteds;
-	if (f->arrival)
+	list_asked(f, times);
+	if (o->copies)
+		f->ordered = false;
+	else if (f->arrival)
 		f->ordered = sort_only_b(f, times);
 	else
 		f->ordered = !s->lefts && sort_by_time(o);
@@ -704,11 +757,11 @@ static int take_times(struct ow_comparison *c, const struct ow_message_times *ti
 	if (s->lefts && (times->low != f->low || (f->plan.buckets && times->width != f->width)))
 		return 0; /* the answer to an earlier request */
 	uint64_t samples = s->lefts < f->plan.sample ? s->lefts : f->plan.sample;
-	if (times->times != s->wanteds || times->buckets != f->plan.buckets || times->samples != samples ||
+	if (times->times != f->askeds || times->buckets != f->plan.buckets || times->samples != samples ||
 	    (s->lefts && times->bits != f->bits))
 		return ow_error_set(err, EPROTO,
 		                    "message TIMES: %u times, %u sums and %u samples instead of %zu, %u and %llu",
-		                    times->times, times->buckets, times->samples, s->wanteds, f->plan.buckets,
+		                    times->times, times->buckets, times->samples, f->askeds, f->plan.buckets,
 		                    (unsigned long long)samples);
 	int r = -EPROTO;
 	if (ow_comparison_within(c, times->time_ns, times->times, 1))
@@ -720,6 +773,7 @@ static void done(struct ow_comparison *c)
 {
 	ow_synopsis_free(fold_of(c)->pushed);
 	ow_fold_steps_done(&fold_of(c)->steps);
+	free(fold_of(c)->asked);
 	free(fold_of(c)->part);
 	free(fold_of(c)->arrival);
 	free(fold_of(c)->place);

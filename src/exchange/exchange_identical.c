@@ -5,8 +5,10 @@
 #include "exchange/method.h"
 #include "reconcile/late_packets.h"
 #include "result/cause.h"
+#include "result/result_clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -46,8 +48,11 @@ void ow_missing_done(struct ow_missing *missing)
 {
 	ow_keyset_done(&missing->set[0]);
 	ow_keyset_done(&missing->set[1]);
+	ow_interval_copies_free(missing->copies);
 	ow_interval_results_free(missing->results);
 }
+
+/* -- in turn ------------------------------------------------------------------------------------------------------ */
 
 static int collect(const struct ow_comparison *c, struct waited *waited)
 {
@@ -134,15 +139,13 @@ static int regroup(const struct ow_missing *missing, struct ow_outcome *o, const
 	return 0;
 }
 
-int ow_identical_regroup(struct ow_comparison *c)
+static int take_in_turn(struct ow_comparison *c)
 {
 	struct ow_outcome *o = &c->outcome;
 	struct ow_interval_result *result = &o->result;
 	struct waited waited = {0};
 	struct lists lists = {0};
 	bool sure = c->x->method->leaves_out_doubtful;
-	if (!ow_interval_results_waiting(c->missing->results) || (sure && !result->ambiguous))
-		return 0;
 	int r = collect(c, &waited);
 	if (r == 0 && waited.count)
 		r = regroup(c->missing, o, &waited, &lists);
@@ -165,4 +168,301 @@ int ow_identical_regroup(struct ow_comparison *c)
 	}
 	free(waited.stamp);
 	return r;
+}
+
+/* -- by their times ----------------------------------------------------------------------------------------------- */
+
+/* An arrival of a packet that is aligned; place: in only_b, or behind it in copy. */
+struct arrival {
+	struct ow_sighting packet;
+	size_t place;
+};
+
+struct alignment {
+	struct ow_comparison *c;
+	struct ow_keyset names;
+	struct waited sent; /* packets of this point with these names */
+	struct arrival *got;
+	size_t gots, got_room;
+	bool comparable;  /* the times of the points are, */
+	int64_t lead_ns;  /* if this is added to those of the other one, */
+	double error_ns;  /* but for this error */
+	int64_t *time_ns; /* of one name: those that wait, those sent, those received */
+	size_t time_room;
+	struct ow_copy_fate *fate, *fate_of; /* of one name; by place */
+	size_t fate_room;
+	bool all_delays; /* are given */
+	struct ow_sighting *only_a;
+	size_t only_as, pairs, copies, doubtful;
+};
+
+/* What the points' clocks add to a delay changes from interval to interval: whole steps keep pairs of the last one
+ * valid. */
+#define LEAD_STEP_NS (INT64_C(1) << 20)
+
+static int64_t lead_of(double least_ns)
+{
+	return least_ns < 0 && least_ns > -1e18 ? ((int64_t)-least_ns / LEAD_STEP_NS + 1) * LEAD_STEP_NS : 0;
+}
+
+/* How long packets take, so that no arrival is before its packet was sent: by the delays of others, or by the clocks. */
+static void learn_delays(struct alignment *g)
+{
+	const struct ow_outcome *o = &g->c->outcome;
+	struct ow_plausible *p = &g->c->missing->copies->plausible;
+	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS], least_ns = INT64_MAX;
+	size_t before = ow_interval_results_delays(g->c->missing->results, delay_ns), count = o->delay.count;
+	for (size_t i = 0; i < before + count; i++) {
+		int64_t ns = i < before ? delay_ns[i] : o->delay.ns[i - before];
+		least_ns = ns < least_ns ? ns : least_ns;
+	}
+	double clock_ns = ow_result_clock_error_ns(&o->result);
+	bool as_they_are = !g->c->x->sinks.clock;
+	g->error_ns = before + count || as_they_are ? 0 : clock_ns;
+	g->comparable = !isnan(g->error_ns);
+	g->lead_ns = before + count  ? lead_of((double)least_ns)
+	             : g->comparable ? lead_of(-(double)ow_result_clock_added_ns(&o->result) - g->error_ns)
+	                             : 0;
+	for (size_t i = 0; i < before + count; i++)
+		ow_plausible_add(p, (i < before ? delay_ns[i] : o->delay.ns[i - before]) + g->lead_ns);
+	if (p->samples)
+		ow_plausible_update(p);
+}
+
+static int list_names(struct alignment *g)
+{
+	const struct ow_outcome *o = &g->c->outcome;
+	const struct ow_interval_results *results = g->c->missing->results;
+	int r = 0;
+	for (size_t i = 0; i < o->copies && r == 0; i++)
+		r = ow_keyset_add(&g->names, o->copy[i].id);
+	/* One that nothing was sent like in this interval, and several before it. */
+	for (size_t i = 0; ow_interval_results_waiting(results) && i < o->only_bs && r == 0; i++) {
+		if (ow_interval_results_waits(results, o->only_b[i].id) > 1)
+			r = ow_keyset_add(&g->names, o->only_b[i].id);
+	}
+	return r;
+}
+
+static int list_packets(struct alignment *g)
+{
+	const struct ow_outcome *o = &g->c->outcome;
+	const struct ow_interval_packets *packets = g->c->slot.packets;
+	int r = 0;
+	for (size_t i = 0; i < packets->count && r == 0; i++) {
+		uint64_t name = g->c->x->method->name(g->c, packets->stamp[i].id);
+		if (ow_keyset_has(&g->names, name))
+			r = add(&g->sent, &packets->stamp[i], name);
+	}
+	for (size_t i = 0; i < o->only_bs + o->copies && r == 0; i++) {
+		const struct ow_sighting *packet = i < o->only_bs ? &o->only_b[i] : &o->copy[i - o->only_bs];
+		if (!ow_keyset_has(&g->names, packet->id))
+			continue;
+		r = OW_GROW(g->got, g->got_room, g->gots + 1);
+		if (r == 0)
+			g->got[g->gots++] = (struct arrival){*packet, i};
+	}
+	if (g->sent.count)
+		qsort(g->sent.stamp, g->sent.count, sizeof *g->sent.stamp, ow_sighting_by_id_and_time);
+	if (g->gots)
+		qsort(g->got, g->gots, sizeof *g->got, ow_sighting_by_id_and_time);
+	return r;
+}
+
+/* One name: its packets here and its arrivals. */
+struct identical {
+	const struct ow_sighting *sent;
+	const struct arrival *got;
+	size_t sents, gots, waiting;
+};
+
+/* The clocks tell which is which only if their error is less than the time between two packets. */
+static bool is_comparable(const struct alignment *g, const struct identical *n)
+{
+	double gap_ns = n->sents < 2
+	                        ? INFINITY
+	                        : (double)(n->sent[n->sents - 1].time_ns - n->sent[0].time_ns) / (double)(n->sents - 1);
+	return g->comparable && 2 * g->error_ns <= gap_ns;
+}
+
+static int list_times(struct alignment *g, const struct identical *n)
+{
+	int64_t start_ns = g->c->slot.packets->start_ns;
+	size_t k = n->waiting;
+	if (OW_GROW(g->time_ns, g->time_room, n->waiting + n->sents + n->gots) < 0 ||
+	    OW_GROW(g->fate, g->fate_room, n->gots) < 0)
+		return -ENOMEM;
+	if (n->waiting)
+		ow_interval_results_waiting_times(g->c->missing->results, n->got->packet.id, g->time_ns);
+	for (size_t i = 0; i < n->sents; i++)
+		g->time_ns[k++] = start_ns + n->sent[i].time_ns;
+	for (size_t j = 0; j < n->gots; j++)
+		g->time_ns[k++] = start_ns + n->got[j].packet.time_ns + g->lead_ns;
+	return 0;
+}
+
+/* Enters what the arrivals of one name are. */
+static int take_fates(struct alignment *g, const struct identical *n)
+{
+	struct ow_outcome *o = &g->c->outcome;
+	bool *matched = calloc(n->sents + 1, sizeof *matched);
+	int64_t *grown = realloc(o->delay.ns, (o->delay.count + n->gots + 1) * sizeof *grown);
+	o->delay.ns = grown ? grown : o->delay.ns;
+	if (!matched || !grown) {
+		free(matched);
+		return -ENOMEM;
+	}
+	for (size_t j = 0; j < n->gots; j++) {
+		const struct ow_copy_fate *fate = &g->fate[j];
+		g->fate_of[n->got[j].place] = *fate;
+		g->copies += n->got[j].place >= o->only_bs;
+		if (fate->sent == OW_ALIGN_NONE)
+			continue;
+		matched[fate->sent] = true;
+		g->pairs++;
+		g->doubtful += fate->doubtful;
+		if (!fate->doubtful && g->all_delays)
+			o->delay.ns[o->delay.count++] = n->got[j].packet.time_ns - n->sent[fate->sent].time_ns;
+	}
+	for (size_t i = 0; i < n->sents; i++) {
+		if (!matched[i])
+			g->only_a[g->only_as++] = n->sent[i];
+	}
+	free(matched);
+	return 0;
+}
+
+static int align_name(struct alignment *g, struct identical *n)
+{
+	struct ow_copy_counts counts = {0};
+	n->waiting = ow_interval_results_waits(g->c->missing->results, n->got->packet.id);
+	int r = list_times(g, n);
+	size_t sents = n->waiting + n->sents;
+	if (r == 0)
+		r = ow_interval_copies_pair(is_comparable(g, n) ? g->c->missing->copies : NULL,
+		                            &(struct ow_copy_times){n->got->packet.id, g->time_ns, g->time_ns + sents,
+		                                                    (uint32_t)n->waiting, (uint32_t)sents,
+		                                                    (uint32_t)n->gots, g->c->slot.packets->start_ns},
+		                            g->fate, &counts);
+	g->c->outcome.result.duplicated += counts.duplicated;
+	g->c->outcome.close += counts.close;
+	return r < 0 ? r : take_fates(g, n);
+}
+
+static int align_names(struct alignment *g)
+{
+	size_t at = 0;
+	int r = 0;
+	for (size_t i = 0, gots; i < g->gots && r == 0; i += gots) {
+		uint64_t name = g->got[i].packet.id;
+		for (gots = 0; i + gots < g->gots && g->got[i + gots].packet.id == name;)
+			gots++;
+		while (at < g->sent.count && g->sent.stamp[at].id < name)
+			g->only_a[g->only_as++] = g->sent.stamp[at++];
+		struct identical one = {g->sent.stamp + at, g->got + i,
+		                        count_name(g->sent.stamp, g->sent.count, at, name), gots, 0};
+		at += one.sents;
+		r = align_name(g, &one);
+	}
+	while (r == 0 && at < g->sent.count)
+		g->only_a[g->only_as++] = g->sent.stamp[at++];
+	return r;
+}
+
+/* The place of the next arrival, in the order of time; at: of only_b, of copy. */
+static size_t next_place(const struct ow_outcome *o, size_t at[2])
+{
+	bool copy = at[0] == o->only_bs || (at[1] < o->copies && o->copy[at[1]].time_ns < o->only_b[at[0]].time_ns);
+	return copy ? o->only_bs + at[1]++ : at[0]++;
+}
+
+/* The arrivals that are no packets of this interval. */
+static int list_only_b(struct alignment *g)
+{
+	struct ow_outcome *o = &g->c->outcome;
+	size_t all = o->only_bs + o->copies, count = 0, at[2] = {0};
+	struct ow_sighting *only_b = malloc((all + 1) * sizeof *only_b);
+	o->only_b_sent_ns = malloc((all + 1) * sizeof *o->only_b_sent_ns);
+	if (!only_b || !o->only_b_sent_ns) {
+		free(only_b);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < all; i++) {
+		size_t place = next_place(o, at);
+		const struct ow_copy_fate *fate = &g->fate_of[place];
+		if (fate->sent != OW_ALIGN_NONE)
+			continue;
+		only_b[count] = place < o->only_bs ? o->only_b[place] : o->copy[place - o->only_bs];
+		if (fate->doubtful)
+			only_b[count].time_ns = OW_INTERVAL_RESULTS_NO_TIME;
+		if (place >= o->only_bs) /* others of its flow are matched */
+			only_b[count].flow = 1;
+		o->only_b_sent_ns[count++] = fate->waited_ns;
+	}
+	free(o->only_b);
+	o->only_b = only_b;
+	o->only_bs = count;
+	return 0;
+}
+
+static int align_lists(struct alignment *g)
+{
+	struct ow_outcome *o = &g->c->outcome;
+	struct ow_interval_result *result = &o->result;
+	g->fate_of = malloc((o->only_bs + o->copies + 1) * sizeof *g->fate_of);
+	g->only_a = malloc((o->only_as + g->sent.count + 1) * sizeof *g->only_a);
+	if (!g->fate_of || !g->only_a)
+		return -ENOMEM;
+	for (size_t i = 0; i < o->only_bs + o->copies; i++)
+		g->fate_of[i] = (struct ow_copy_fate){OW_ALIGN_NONE, OW_LATE_PACKETS_ANY, false};
+	for (size_t i = 0; i < o->only_as; i++) {
+		if (!ow_keyset_has(&g->names, o->only_a[i].id))
+			g->only_a[g->only_as++] = o->only_a[i];
+	}
+	int r = align_names(g);
+	if (r == 0)
+		r = list_only_b(g);
+	if (r < 0)
+		return r;
+	if (g->only_as)
+		ow_sightings_sort(g->only_a, g->only_as);
+	free(o->only_a);
+	o->only_a = g->only_a;
+	o->only_as = g->only_as;
+	g->only_a = NULL;
+	result->matched = result->matched + g->pairs - g->copies;
+	result->ambiguous = result->ambiguous + (g->all_delays ? g->doubtful : g->pairs) - g->copies;
+	return 0;
+}
+
+static int align_by_times(struct ow_comparison *c)
+{
+	const struct ow_outcome *o = &c->outcome;
+	struct alignment g = {.c = c, .all_delays = o->delay.count == o->result.matched - o->result.ambiguous};
+	ow_interval_copies_begin(c->missing->copies);
+	if (o->copies)
+		ow_sightings_sort(o->copy, o->copies);
+	int r = list_names(&g);
+	if (r == 0 && g.names.used)
+		r = list_packets(&g);
+	if (r == 0 && g.names.used) {
+		learn_delays(&g);
+		r = align_lists(&g);
+	}
+	ow_keyset_done(&g.names);
+	free(g.sent.stamp);
+	free(g.got);
+	free(g.time_ns);
+	free(g.fate);
+	free(g.fate_of);
+	free(g.only_a);
+	return r;
+}
+
+int ow_identical_regroup(struct ow_comparison *c)
+{
+	const struct ow_outcome *o = &c->outcome;
+	if (c->x->method->leaves_out_doubtful && (o->copies || !o->result.ambiguous))
+		return align_by_times(c);
+	return ow_interval_results_waiting(c->missing->results) ? take_in_turn(c) : 0;
 }

@@ -2,13 +2,15 @@
 #pragma once
 
 #include "exchange/comparison.h"
+#include "reconcile/interval_copies.h"
 #include "reconcile/keyset.h"
 
 /*
  * Identical packets over the ends of intervals. While a packet of some name waits for its arrival, packets of that name
- * that both points have in a later interval need not be the same ones: they are taken in turn (ow_late_packets_turns).
- * As many of them as wait are late, and as many of the last ones that were sent here wait in their place. Which arrival
- * was whose is not known without all times, how many there were is.
+ * that both points have in a later interval need not be the same ones. If the other point has told the times of all of
+ * them, they are aligned (reconcile/interval_copies.h). Otherwise they are taken in turn (ow_late_packets_turns): as many
+ * of them as wait are late, and as many of the last ones that were sent here wait in their place. Which arrival was whose
+ * is not known then, how many there were is.
  */
 
 /* Packets that wait for their arrival. */
@@ -21,6 +23,7 @@ struct ow_missing {
 	struct ow_keyset set[2];
 	uint32_t age;       /* number of intervals in the first */
 	bool out_of_memory; /* always ask `results` */
+	struct ow_interval_copies *copies;
 };
 
 /* The interval is compared: its missing packets may arrive later. */
@@ -29,5 +32,6 @@ void ow_missing_add(struct ow_missing *missing, const struct ow_comparison *c);
 bool ow_missing_has(const struct ow_missing *missing, uint64_t name);
 void ow_missing_done(struct ow_missing *missing);
 
-/* To be called before the outcome of an interval becomes a result. Returns 0 or -ENOMEM. */
+/* To be called before the outcome of an interval becomes a result, and when the result has its clocks. Returns 0 or
+ * -ENOMEM. */
 int ow_identical_regroup(struct ow_comparison *c);

@@ -247,6 +247,8 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 		.only_b = o->only_b,
 		.only_as = o->only_as,
 		.only_bs = o->only_bs,
+		.only_b_sent_ns = o->only_b_sent_ns,
+		.close = o->close,
 		.delay_ns = o->delay.ns,
 		.delays = o->delay.count,
 		.shift_ns = c->theirs.shift_ns,
@@ -330,10 +332,10 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 		memcpy(o->result.cause, cause, sizeof cause);
 	}
 	bool compared = c->stage == OW_STAGE_READY && !o->estimated;
+	if (c->stage == OW_STAGE_READY)
+		ow_comparison_correct(c);
 	if (compared)
 		r = ow_identical_regroup(c);
-	if (c->stage == OW_STAGE_READY && r == 0)
-		ow_comparison_correct(c);
 	if (compared && r == 0)
 		ow_forecast_learn_sample(&s->forecast, o->delay.ns, o->delay.count, o->result.matched,
 		                         ow_result_clock_added_ns(&o->result));
@@ -705,6 +707,8 @@ static int create(struct ow_exchange *x)
 	s->quiet.asked = -1;
 	x->slot_size = x->method->size;
 	int r = ow_interval_results_create(x->options.horizon, on_result, s, &s->missing.results);
+	if (r == 0)
+		r = ow_interval_copies_create(&s->missing.copies);
 	if (r == 0 && x->options.shared)
 		r = ow_interval_results_share(s->missing.results, x->options.length_ns, on_event);
 	if (r < 0)

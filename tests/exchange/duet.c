@@ -186,8 +186,7 @@ static void count_delay(struct truth *t, int64_t delay_ns)
 }
 
 /* One packet; appends its arrivals. */
-static size_t send_packet(struct duet *duet, struct ow_random *random, const struct packet *p, bool alike,
-                          struct packet *arrivals)
+static size_t send_packet(struct duet *duet, struct ow_random *random, const struct packet *p, struct packet *arrivals)
 {
 	const struct traffic *t = &duet->traffic;
 	struct truth *truth = &duet->truth[p->time_ns / t->length_ns];
@@ -208,7 +207,7 @@ static size_t send_packet(struct duet *duet, struct ow_random *random, const str
 	arrivals[0] = (struct packet){p->id, p->time_ns + delay};
 	truth->arrived_late += arrivals[0].time_ns / t->length_ns != p->time_ns / t->length_ns;
 	count_delay(truth, delay);
-	if (!alike && ow_random_unit(random) < t->duplicate)
+	if (ow_random_unit(random) < t->duplicate)
 		arrivals[count++] =
 			(struct packet){p->id, arrivals[0].time_ns + 1 + (int64_t)ow_random_below(random, 1000)};
 	return count;
@@ -236,7 +235,7 @@ static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2]
 		bool alike = i && ow_random_unit(&random) < t->identical;
 		if (alike)
 			p[0][i].id = p[0][i - 1 - ow_random_below(&random, i < 20 ? i : 20)].id;
-		count[1] += send_packet(duet, &random, &p[0][i], t->identical > 0, p[1] + count[1]);
+		count[1] += send_packet(duet, &random, &p[0][i], p[1] + count[1]);
 	}
 	qsort(p[1], count[1], sizeof *p[1], by_time);
 }

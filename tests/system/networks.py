@@ -220,12 +220,16 @@ class Network:
 class Fork(Network):
     """The network above."""
 
-    def __init__(self, ipv6=False, mtu=1500):
-        super().__init__("sambct", ipv6)
+    def __init__(self, ipv6=False, mtu=1500, slow=None):
+        """slow: seconds, at least and as many more, that packets take from m to b."""
+        super().__init__("sambctx" if slow else "sambct", ipv6)
         try:
             self.link("a", "lan0", "s", "eth0", "10.0.1")
             self.link("a", "eth0", "m", "to_a", "10.0.2")
-            self.link("m", "to_b", "b", "eth0", "10.0.3", mtu)
+            if slow:
+                self.slow_link("m", "to_b", "b", "eth0", "10.0.3", "x", *slow)
+            else:
+                self.link("m", "to_b", "b", "eth0", "10.0.3", mtu)
             self.link("m", "to_c", "c", "eth0", "10.0.4")
             self.link("b", "lan0", "t", "eth0", "10.0.5")
             for host in "st":
