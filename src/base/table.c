@@ -34,17 +34,22 @@ void ow_table_bold(const struct ow_table *table)
 	fputs(table->colour ? "\033[1m" : "", table->out);
 }
 
-static void put_cell(const struct ow_table *table, unsigned i, const char *text, bool last)
+static void put_cell(const struct ow_table *table, unsigned i, const char *mark, const char *text, bool last)
 {
 	int width = (int)table->column[i].width;
-	fprintf(table->out, " %*s", !table->column[i].left ? width : last ? 0 : -width, text);
+	fprintf(table->out, "%s %*s", table->marked ? mark : "",
+	        !table->column[i].left ? width
+	        : last                 ? 0
+	                               : -width,
+	        text);
 }
 
 void ow_table_heading(const struct ow_table *table)
 {
 	for (unsigned i = 0; i < table->count; i++) {
 		if (table->shown >> i & 1)
-			put_cell(table, i, table->column[i].title, false);
+			put_cell(table, i, table->column[i].left ? OW_MARK_LEFT : OW_MARK_TITLE, table->column[i].title,
+			         false);
 	}
 }
 
@@ -61,7 +66,7 @@ static void put_cells(const struct ow_table *table, ow_table_cells cells, unsign
 		if (!(table->shown >> i & 1))
 			continue;
 		fputs(is_red ? "\033[31m" : "", table->out);
-		put_cell(table, i, cells[i], i + 1 == end);
+		put_cell(table, i, table->column[i].left ? OW_MARK_LEFT : OW_MARK_RIGHT, cells[i], i + 1 == end);
 		fputs(is_red ? "\033[0m" : "", table->out);
 	}
 }

@@ -6,6 +6,15 @@
 #include <stdio.h>
 
 /*
+ * How text looks: plain; with ANSI colours; or also with marks that show where its cells begin, from which report/html.h
+ * makes tables. Clean text has no such characters.
+ */
+enum ow_look { OW_LOOK_PLAIN, OW_LOOK_COLOUR, OW_LOOK_MARKED };
+#define OW_MARK_TITLE "\x1d" /* before the title of a column of numbers */
+#define OW_MARK_LEFT  "\x1e" /* before text */
+#define OW_MARK_RIGHT "\x1f" /* before a number */
+
+/*
  * Tables for people: rows begin with what the caller prints, such as a name; then come columns, each with a space
  * before it. A narrow terminal shows the most important ones.
  */
@@ -24,6 +33,7 @@ struct ow_table {
 	bool colour;
 	unsigned shown;  /* a bit for each column; set by ow_table_fit */
 	unsigned hidden; /* columns that are not needed: they do not count */
+	bool marked;     /* OW_LOOK_MARKED */
 };
 
 /* Shows the columns that fit into `width`: by rank until one does not fit. Returns the width they take. */

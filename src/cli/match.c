@@ -21,6 +21,7 @@
 #include "report/match_classes.h"
 #include "report/match_flows.h"
 #include "report/match_packets.h"
+#include "report/match_page.h"
 #include "report/plot.h"
 #include "report/report.h"
 #include "path/path.h"
@@ -52,7 +53,7 @@ struct arguments {
 	bool flows;
 	struct ow_flow_select key;
 	bool json, utc, no_color, help, version;
-	const char *csv, *lost, *extra, *annotate, *plot, *flows_csv;
+	const char *csv, *lost, *extra, *annotate, *plot, *report, *flows_csv;
 	const char *since, *until;
 	bool by_port;
 	struct ow_match_classes classes;
@@ -226,6 +227,8 @@ static const struct ow_option options[] = {
          "them, as columns with contrib/wireshark/oneway.lua."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Plot delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
+	{"report", 0, "FILE", ow_option_output, FIELD(report),
+         "Write all results with plots and the worst flows as one page of HTML, to send to others."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Thresholds, for each direction (exit code 3 if crossed):"},
@@ -373,7 +376,8 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 	const struct {
 		const char *option, *path;
 	} outputs[] = {{"--csv", args->csv},           {"--lost", args->lost}, {"--extra", args->extra},
-	               {"--annotate", args->annotate}, {"--plot", args->plot}, {"--flows-csv", args->flows_csv}};
+	               {"--annotate", args->annotate}, {"--plot", args->plot}, {"--flows-csv", args->flows_csv},
+	               {"--report", args->report}};
 	const size_t count = sizeof outputs / sizeof *outputs;
 	for (size_t i = 0; i < count; i++) {
 		const char *path = outputs[i].path;
@@ -438,6 +442,8 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 	int r = check_copies(args, err);
 	if (r < 0)
 		return r;
+	if (ow_output_is_stdout(args->report))
+		return ow_error_set(err, EINVAL, "--report needs a file name");
 	if (args->json && (ow_output_is_stdout(args->csv) || ow_output_is_stdout(args->flows_csv)))
 		return ow_error_set(err, EINVAL, "--json and %s - cannot both use standard output",
 		                    ow_output_is_stdout(args->csv) ? "--csv" : "--flows-csv");
@@ -534,17 +540,17 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 	c->lost_wanted = args->lost != NULL;
 	c->extra_wanted = args->extra != NULL;
 	c->packets.flow = args->flow;
-	bool flows = args->flows || args->flows_csv;
+	bool flows = args->flows || args->flows_csv || args->report, plot = args->plot || args->report;
 	args->match.percentile = args->percentiles.percent;
 	args->match.percentiles = args->percentiles.count;
 	args->match.class_filter = args->classes.filter;
 	args->match.classes = args->classes.count;
-	if (!args->csv && !args->lost && !args->extra && !args->annotate && !args->plot && !flows &&
-	    !args->classes.count && !args->flow)
+	if (!args->csv && !args->lost && !args->extra && !args->annotate && !plot && !flows && !args->classes.count &&
+	    !args->flow)
 		return 0;
 	args->match.on_packet = on_packet;
 	ow_interrupt_catch();
-	if (args->plot && ow_plot_create(args->points.count > OW_SIDES ? args->points.count - 1 : 0, &c->plot) < 0)
+	if (plot && ow_plot_create(args->points.count > OW_SIDES ? args->points.count - 1 : 0, &c->plot) < 0)
 		return ow_error_set(err, ENOMEM, "--plot: not enough memory");
 	if (flows && !args->match.seed &&
 	    getrandom(&args->match.seed, sizeof args->match.seed, 0) != (ssize_t)sizeof args->match.seed)
@@ -590,6 +596,36 @@ static int write_flows(const struct collector *c, const char *path, struct ow_er
 	return ow_output_close(&csv, err);
 }
 
+static struct ow_match_page page_of(const struct collector *c, const struct arguments *args,
+                                    const struct ow_match_report *report, const struct ow_path_report *path)
+{
+	return (struct ow_match_page){.report = report,
+	                              .name = args->points.given,
+	                              .path = path,
+	                              .classes = args->classes.count ? &args->classes : NULL,
+	                              .packets = args->flow ? &c->packets : NULL,
+	                              .flows = args->flows ? &c->flows : NULL,
+	                              .top = args->top ? args->top : TOP_DEFAULT,
+	                              .least = args->least,
+	                              .plot = c->plot};
+}
+
+/* It has tables of flows, whether or not the text has them. */
+static int write_page(const struct collector *c, const char *path, struct ow_match_page page, struct ow_error *err)
+{
+	struct ow_output html = {0};
+	struct ow_error why;
+	int r = ow_output_open(&html, path, err);
+	if (r < 0)
+		return r;
+	page.flows = &c->flows;
+	r = ow_match_page_html(html.stream, &page, &why);
+	if (r == 0)
+		return ow_output_close(&html, err);
+	ow_output_abort(&html);
+	return ow_error_set(err, -r, "%s: %s", path, why.text);
+}
+
 /* Writes the files besides the report. If one fails, the others are still written. */
 static int write_files(struct collector *c, const struct arguments *args, const struct ow_match_report *report,
                        const struct ow_path_report *path)
@@ -608,6 +644,8 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 		code = ow_cli_failed("match", &err);
 	if (args->plot && ow_plot_write(c->plot, report, path, args->plot, &err) < 0)
 		code = ow_cli_failed("match", &err);
+	if (args->report && write_page(c, args->report, page_of(c, args, report, path), &err) < 0)
+		code = ow_cli_failed("match", &err);
 	return code;
 }
 
@@ -624,16 +662,8 @@ static void print_report(const struct collector *c, const struct arguments *args
 		                     path);
 		return;
 	}
-	if (path)
-		ow_report_path_text(out, path, ow_terminal_is(out) ? width : 0, colour);
-	ow_report_match_text(out, report, args->points.given, ow_terminal_is(out) ? width : 0, colour);
-	if (args->classes.count)
-		ow_report_match_classes_text(out, &args->classes, (unsigned)width, colour);
-	if (args->flow)
-		ow_report_match_packets_text(out, &c->packets, (unsigned)width, colour);
-	if (args->flows)
-		ow_report_match_flows_text(out, &c->flows, args->top ? args->top : TOP_DEFAULT, args->least, width,
-		                           colour);
+	struct ow_match_page page = page_of(c, args, report, path);
+	ow_match_page_text(out, &page, width, ow_terminal_is(out), colour ? OW_LOOK_COLOUR : OW_LOOK_PLAIN);
 }
 
 static int check_thresholds(const struct arguments *args, const struct ow_match_report *report)
@@ -724,7 +754,8 @@ static int run_path(struct arguments *args, struct collector *c)
 	int r = start_collecting(c, args, &err);
 	struct ow_path_options path_options = {.match = args->match,
 	                                       .keep_order = args->keep_order,
-	                                       .on_path_packet = args->csv || args->plot ? on_path_packet : NULL};
+	                                       .on_path_packet =
+	                                               args->csv || args->plot || args->report ? on_path_packet : NULL};
 	if (r == 0)
 		r = ow_path_match(args->points.point, args->points.count, &path_options, &path, &err);
 	ow_progress_done(&c->progress);

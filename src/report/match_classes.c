@@ -34,9 +34,10 @@ static void put_row(const struct ow_table *table, const char *name, unsigned nam
 	ow_table_row(table, cell, result->lost ? 1u << LOST : 0);
 }
 
-void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *classes, unsigned width, bool colour)
+void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *classes, unsigned width, enum ow_look look)
 {
-	struct ow_table table = {out, columns, NUMBERS, .colour = colour};
+	struct ow_table table = {out, columns, NUMBERS, .colour = look != OW_LOOK_PLAIN,
+	                         .marked = look == OW_LOOK_MARKED};
 	size_t longest = NAME_LEAST;
 	for (unsigned i = 0; i < classes->count; i++) {
 		size_t length = ow_format_columns(classes->name[i]);

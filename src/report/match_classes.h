@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json_writer.h"
+#include "base/table.h"
 #include <oneway/match.h>
 #include <stdio.h>
 
@@ -16,6 +17,6 @@ struct ow_match_classes {
 };
 
 /* A table with a row for each class and direction that has packets. */
-void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *classes, unsigned width, bool colour);
+void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *classes, unsigned width, enum ow_look look);
 /* The array of classes. */
 void ow_report_match_classes_json(struct ow_json *json, const struct ow_match_classes *classes);

@@ -90,7 +90,7 @@ static void cells_of(const struct ow_flow_result *flow, const struct ow_table *t
 }
 
 static void put_table(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *const *row,
-                      size_t rows, int width)
+                      size_t rows, int width, bool marked)
 {
 	char name[OW_FLOW_SELECTED_TEXT];
 	size_t longest = 0;
@@ -99,12 +99,12 @@ static void put_table(FILE *out, const struct ow_match_flows *flows, const struc
 		longest = strlen(name) > longest ? strlen(name) : longest;
 	}
 	bool one_line = NUMBERS + 2 + longest <= (size_t)width;
-	struct ow_table table = {out, width >= NUMBERS ? wide : narrow, COLUMNS, .colour = false};
+	struct ow_table table = {out, width >= NUMBERS ? wide : narrow, COLUMNS, .marked = marked};
 	/* Two of the delays, or all. */
 	table.shown = width >= NUMBERS ? (1u << COLUMNS) - 1 : 1u << MEAN | 1u << MAX | 1u << SENT | 1u << LOST;
 	fputc(' ', out);
 	ow_table_heading(&table);
-	fputs(one_line ? "  flow\n" : "\n", out);
+	fprintf(out, "%s%s\n", marked ? OW_MARK_LEFT : "", one_line ? "  flow" : "");
 	for (size_t i = 0; i < rows; i++) {
 		ow_table_cells cell;
 		ow_flow_select_key_text(&flows->select, &row[i]->key, name);
@@ -113,7 +113,7 @@ static void put_table(FILE *out, const struct ow_match_flows *flows, const struc
 			fprintf(out, "  %s\n", name);
 		fputc(' ', out);
 		ow_table_numbers(&table, cell, 0);
-		fprintf(out, "%s%s\n", one_line ? "  " : "", one_line ? name : "");
+		fprintf(out, "%s%s%s\n", marked ? OW_MARK_LEFT : "", one_line ? "  " : "", one_line ? name : "");
 	}
 }
 
@@ -124,6 +124,7 @@ struct view {
 	size_t top;
 	uint64_t least;
 	int width;
+	bool marked;
 	const char *bold, *plain;
 	const struct ow_flow_result **row; /* room for `top` */
 };
@@ -177,19 +178,19 @@ static void put_direction(FILE *out, const struct view *view)
 	size_t slow = find_slowest(view);
 	if (slow) {
 		fprintf(out, "\n%s%s, the slowest of %s%s\n", view->bold, title, of, view->plain);
-		put_table(out, view->flows, view->row, slow, view->width);
+		put_table(out, view->flows, view->row, slow, view->width, view->marked);
 	}
 	size_t lossy = find_lossiest(view);
 	if (lossy) {
 		fprintf(out, "\n%s%s, most packets lost of %s%s\n", view->bold, title, of, view->plain);
-		put_table(out, view->flows, view->row, lossy, view->width);
+		put_table(out, view->flows, view->row, lossy, view->width, view->marked);
 	} else {
 		fprintf(out, "\n%s%s, no packet lost of %s%s\n", view->bold, title, of, view->plain);
 	}
 }
 
 void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, size_t top, uint64_t least, int width,
-                                bool colour)
+                                enum ow_look look)
 {
 	const struct ow_flow_result *end = flows->flow + flows->flows;
 	struct view view = {.flows = flows,
@@ -197,8 +198,9 @@ void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, s
 	                    .top = top < flows->flows ? top : flows->flows,
 	                    .least = least,
 	                    .width = width,
-	                    .bold = colour ? "\033[1m" : "",
-	                    .plain = colour ? "\033[0m" : ""};
+	                    .marked = look == OW_LOOK_MARKED,
+	                    .bold = look ? "\033[1m" : "",
+	                    .plain = look ? "\033[0m" : ""};
 	view.row = calloc(view.top + 1, sizeof(const struct ow_flow_result *));
 	if (!view.row) {
 		fputs("\nnot enough memory for the table of flows\n", out);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json_writer.h"
+#include "base/table.h"
 #include "estimate/flow_tally.h"
 #include "packet/flow_select.h"
 #include <stdio.h>
@@ -24,7 +25,7 @@ void ow_match_flows_done(struct ow_match_flows *flows);
  * received packets.
  */
 void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, size_t top, uint64_t least, int width,
-                                bool colour);
+                                enum ow_look look);
 /* The array of flows. */
 void ow_report_match_flows_json(struct ow_json *json, const struct ow_match_flows *flows);
 /* Writes a header line and a row for each flow. */

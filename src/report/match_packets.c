@@ -96,9 +96,10 @@ static void put_row(const struct ow_table *table, const struct ow_match_packet *
 	ow_table_row(table, cell, p->fate == OW_FATE_LOST ? 1u << DELAY : 0);
 }
 
-void ow_report_match_packets_text(FILE *out, const struct ow_match_packets *packets, unsigned width, bool colour)
+void ow_report_match_packets_text(FILE *out, const struct ow_match_packets *packets, unsigned width, enum ow_look look)
 {
-	struct ow_table table = {out, columns, CELLS, .colour = colour};
+	struct ow_table table = {out, columns, CELLS, .colour = look != OW_LOOK_PLAIN,
+	                         .marked = look == OW_LOOK_MARKED};
 	ow_table_fit(&table, width);
 	fprintf(out, "\npackets of %s\n", packets->flow);
 	ow_table_titles(&table);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json_writer.h"
+#include "base/table.h"
 #include <oneway/match.h>
 #include <stdio.h>
 
@@ -28,6 +29,6 @@ int ow_match_packets_add(struct ow_match_packets *packets, const struct ow_packe
 void ow_match_packets_sort(struct ow_match_packets *packets);
 void ow_match_packets_done(struct ow_match_packets *packets);
 
-void ow_report_match_packets_text(FILE *out, const struct ow_match_packets *packets, unsigned width, bool colour);
+void ow_report_match_packets_text(FILE *out, const struct ow_match_packets *packets, unsigned width, enum ow_look look);
 /* The array of packets, and how many it does not have. */
 void ow_report_match_packets_json(struct ow_json *json, const struct ow_match_packets *packets);

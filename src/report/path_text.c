@@ -76,8 +76,9 @@ static bool has_segment(const struct ow_path_report *path, unsigned a, unsigned 
 }
 
 /* The packets that were lost from end to end, by place. */
-static void put_lost_at(FILE *out, const struct ow_path_report *path, enum ow_direction direction)
+static void put_lost_at(FILE *out, const struct ow_path_report *path, enum ow_direction direction, enum ow_look look)
 {
+	const char *left = look == OW_LOOK_MARKED ? OW_MARK_LEFT : "";
 	char count[OW_FORMAT], name[2 * NAME_BYTES + 4], from_text[NAME_BYTES], to_text[NAME_BYTES];
 	if (!path->ends->direction[direction].lost)
 		return;
@@ -91,27 +92,28 @@ static void put_lost_at(FILE *out, const struct ow_path_report *path, enum ow_di
 		ow_format_count(lost, count);
 		hop_name(path, from, to, name);
 		if (has_segment(path, from, to))
-			fprintf(out, "    %10s  %s\n", count, name);
+			fprintf(out, "    %10s  %s%s\n", count, left, name);
 		else
 			fprintf(out,
-			        "    %10s  between %s and %s: points between them do not show all packets of these "
+			        "    %10s  %sbetween %s and %s: points between them do not show all packets of these "
 			        "flows\n",
-			        count, clean(path, from, from_text), clean(path, to, to_text));
+			        count, left, clean(path, from, from_text), clean(path, to, to_text));
 	}
 	if (path->lost_unknown[direction])
-		fprintf(out, "    %10s  not known\n", ow_format_count(path->lost_unknown[direction], count));
+		fprintf(out, "    %10s  %snot known\n", ow_format_count(path->lost_unknown[direction], count), left);
 }
 
 static void put_direction(FILE *out, const struct ow_path_report *path, enum ow_direction direction, unsigned width,
-                          bool colour)
+                          enum ow_look look)
 {
-	struct ow_table table = {out, columns, OW_HOP_CELLS, .colour = colour};
+	struct ow_table table = {out, columns, OW_HOP_CELLS, .colour = look != OW_LOOK_PLAIN,
+	                         .marked = look == OW_LOOK_MARKED};
 	unsigned name = ow_table_fit_name(&table, width, 2, NAME_LEAST, longest_name(path));
 	char a[NAME_BYTES], b[NAME_BYTES];
 	bool back = direction == OW_B_TO_A;
 	unsigned neighbours = path->points - 1;
-	fprintf(out, "\n%s%s to %s%s\n  ", colour ? "\033[1m" : "", clean(path, back ? neighbours : 0, a),
-	        clean(path, back ? 0 : neighbours, b), colour ? "\033[0m" : "");
+	fprintf(out, "\n%s%s to %s%s\n  ", look ? "\033[1m" : "", clean(path, back ? neighbours : 0, a),
+	        clean(path, back ? 0 : neighbours, b), look ? "\033[0m" : "");
 	ow_table_name(out, "hop", name);
 	ow_table_heading(&table);
 	fputc('\n', out);
@@ -122,11 +124,13 @@ static void put_direction(FILE *out, const struct ow_path_report *path, enum ow_
 	ow_table_cells cell;
 	ow_path_ends_cells(path, direction, cell);
 	put_row(&table, "end to end", name, cell, path->ends->direction[direction].lost);
-	put_lost_at(out, path, direction);
+	put_lost_at(out, path, direction, look);
 }
 
-static void put_points(FILE *out, const struct ow_path_report *path)
+static void put_points(FILE *out, const struct ow_path_report *path, enum ow_look look)
 {
+	bool marked = look == OW_LOOK_MARKED;
+	const char *left = marked ? OW_MARK_LEFT : "", *right = marked ? OW_MARK_RIGHT : "";
 	char count[OW_FORMAT], text[NAME_BYTES], file[1000];
 	size_t longest = 0;
 	for (unsigned i = 0; i < path->points; i++) {
@@ -137,16 +141,17 @@ static void put_points(FILE *out, const struct ow_path_report *path)
 		const struct ow_capture_info *info = &path->capture[i];
 		ow_format_clean(info->path, false, file, sizeof file);
 		clean(path, i, text);
-		fprintf(out, "%2u  %s%*s  %12s %s  %s", i + 1, text, (int)(longest - ow_format_columns(text)), "",
+		fprintf(out, "%2u  %s%s%*s  %s%12s %s  %s%s", i + 1, left, text,
+		        (int)(longest - ow_format_columns(text)), "", right,
 		        info->linktype ? ow_format_count(info->packets, count) : "-",
-		        ow_plural(info->packets, "packet ", "packets"), file);
+		        ow_plural(info->packets, "packet ", "packets"), left, file);
 		if (path->files[i])
 			fprintf(out, "  %" PRIu32 " %s", path->files[i], ow_plural(path->files[i], "file", "files"));
 		fputc('\n', out);
 	}
 }
 
-void ow_report_path_text(FILE *out, const struct ow_path_report *path, int width, bool colour)
+void ow_report_path_text(FILE *out, const struct ow_path_report *path, int width, enum ow_look look)
 {
 	static const char *const how[] = {
 		[OW_ORDER_GIVEN] = "as given",
@@ -158,11 +163,12 @@ void ow_report_path_text(FILE *out, const struct ow_path_report *path, int width
 	bool moved = false;
 	for (unsigned i = 0; i < path->points; i++)
 		moved |= path->argument[i] != i;
-	put_points(out, path);
-	fprintf(out, "order  %s%s\n", how[path->order], moved ? ", which is not that of the arguments" : "");
+	put_points(out, path, look);
+	fprintf(out, "order  %s%s%s\n", look == OW_LOOK_MARKED ? OW_MARK_LEFT : "", how[path->order],
+	        moved ? ", which is not that of the arguments" : "");
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		if (path->ends->has_direction[d])
-			put_direction(out, path, d, columns_of_line, colour);
+			put_direction(out, path, d, columns_of_line, look);
 	}
 	fputs("\nEnd to end:\n\n", out);
 }

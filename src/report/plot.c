@@ -28,6 +28,7 @@
 #define HEAD_PX      50
 #define VIEW_PX      250 /* of a direction of a path */
 #define DIRECTION_PX 500
+#define MARGIN_PX    20 /* above a row that is a picture of its own */
 #define NAME_COLUMNS 60 /* of the name of a point */
 /* Number of points of the curve of the distribution. */
 #define TAIL_POINTS 240
@@ -590,13 +591,14 @@ static int draw(const struct contents *c, unsigned i, int *ret_picture, struct o
 {
 	struct ow_chart chart;
 	bool view = i < c->views;
-	int r = ow_chart_begin(&chart, "plot.svg", WIDTH_PX, view ? VIEW_PX : DIRECTION_PX, err);
+	int r = ow_chart_begin(&chart, "plot.svg", WIDTH_PX, view ? VIEW_PX : DIRECTION_PX + MARGIN_PX, err);
 	if (r < 0)
 		return r;
 	fputs("set errorbars 0; set multiplot\n", chart.script);
 	if (view)
 		ow_path_view(&chart, c->path, c->view[i], 0, 1);
-	else if ((r = put_row(&chart, &c->row[i - c->views], 0, 0.03, 1)) < 0)
+	else if ((r = put_row(&chart, &c->row[i - c->views], 0, (double)MARGIN_PX / chart.height,
+	                      (double)DIRECTION_PX / chart.height)) < 0)
 		ow_error_set(err, -r, "plot: not enough memory");
 	fputs("unset multiplot\n", chart.script);
 	return ow_chart_end_in_memory(&chart, r, ret_picture, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/table.h"
 #include <oneway/match.h>
 #include <stdio.h>
 
@@ -14,12 +15,12 @@ struct ow_path_report;
 
 /*
  * Text similar to owping's summary. width = terminal columns (at least 60 are used), 0 = no terminal: each warning is
- * one line; colour = ANSI allowed; name = those of A and B, NULL = they have none.
+ * one line; name = those of A and B, NULL = they have none.
  */
 void ow_report_match_text(FILE *out, const struct ow_match_report *report, const char *const *name, int width,
-                          bool colour);
+                          enum ow_look look);
 /* Hop by hop, for a path of more than two points; what is between its ends is for ow_report_match_text. */
-void ow_report_path_text(FILE *out, const struct ow_path_report *path, int width, bool colour);
+void ow_report_path_text(FILE *out, const struct ow_path_report *path, int width, enum ow_look look);
 /* One JSON object as in the design document. name, flows, classes, packets and path: may be NULL. */
 void ow_report_match_json(FILE *out, const struct ow_match_report *report, const char *const *name,
                           const struct ow_match_flows *flows, const struct ow_match_classes *classes,

@@ -27,6 +27,7 @@ struct style {
 	FILE *out;
 	int width;
 	const char *bold, *red, *plain;
+	const char *left, *right; /* marks before cells, or nothing */
 };
 
 static const char *const direction_title[] = {"A to B", "B to A"};
@@ -41,7 +42,7 @@ static void put_clean(FILE *out, const char *text, size_t length)
 /* The first line begins with `label` of `hang` columns, the others with as many spaces. */
 static void put_wrapped(const struct style *style, const char *colour, const char *label, const char *text, int hang)
 {
-	fprintf(style->out, "%s%-*s%s", colour, hang, label, *colour ? style->plain : "");
+	fprintf(style->out, "%s%-*s%s%s", colour, hang, label, *colour ? style->plain : "", style->left);
 	ow_format_wrap(style->out, text, hang, style->width);
 }
 
@@ -71,7 +72,7 @@ static void put_captures(const struct style *style, const struct ow_match_report
 	for (int side = 0; side < OW_SIDES; side++)
 		capture_columns(&report->capture[side], text[side], width);
 	for (int side = 0; side < OW_SIDES; side++) {
-		fprintf(style->out, "%s%c%s  ", style->bold, 'A' + side, style->plain);
+		fprintf(style->out, "%s%c%s  %s", style->bold, 'A' + side, style->plain, style->left);
 		const char *path = report->capture[side].path;
 		if (name && name[side]) {
 			put_clean(style->out, name[side], strlen(name[side]));
@@ -81,7 +82,7 @@ static void put_captures(const struct style *style, const struct ow_match_report
 		if (report->files[side])
 			fprintf(style->out, "  %" PRIu32 " %s", report->files[side],
 			        ow_plural(report->files[side], "file", "files"));
-		fputs("\n  ", style->out);
+		fprintf(style->out, "\n  %s", style->left);
 		const char *unit = ow_plural(report->capture[side].packets, " packet  ", " packets ");
 		for (int i = 0; i < COLUMNS; i++)
 			fprintf(style->out, " %*s%s", i == COLUMN_LINK ? -(int)width[i] : (int)width[i], text[side][i],
@@ -168,8 +169,8 @@ static void put_counter(const struct style *style, const char *name, uint64_t co
 {
 	char text[OW_FORMAT];
 	bool red = strcmp(name, "lost") == 0 && count > 0;
-	fprintf(style->out, "%s  %-11s %*s%s%s%s\n", red ? style->red : "", name, width, ow_format_count(count, text),
-	        *note ? "  " : "", note, red ? style->plain : "");
+	fprintf(style->out, "%s  %-11s %s%*s%s%s%s%s\n", red ? style->red : "", name, style->right, width,
+	        ow_format_count(count, text), *note ? "  " : "", style->left, note, red ? style->plain : "");
 }
 
 static void put_counters(const struct style *style, const struct ow_match_report *report, int direction)
@@ -210,7 +211,7 @@ static void put_bound(const struct style *style, const char *name, double low_ns
 	char low[OW_DURATION_TEXT], high[OW_DURATION_TEXT];
 	ow_duration_text(low_ns, low);
 	ow_duration_text(high_ns, high);
-	fprintf(style->out, "    %-8s %10s to %s\n", name, low, high);
+	fprintf(style->out, "    %-8s %s%10s%s to %s\n", name, style->right, low, style->left, high);
 }
 
 /* Identical packets make some delays uncertain: the bounds hold for every assignment. */
@@ -249,8 +250,8 @@ static void put_jitter(const struct style *style, double median, double q95)
 	bool rough = error_ns > 0.01 * (q95 - median);
 	ow_duration_text(q95 - median, jitter);
 	ow_duration_text(error_ns, error);
-	fprintf(style->out, "    %-8s %10s    P95-P50%s%s\n", "jitter", jitter, rough ? " +- " : "",
-	        rough ? error : "");
+	fprintf(style->out, "    %-8s %s%10s    %sP95-P50%s%s\n", "jitter", style->right, jitter, style->left,
+	        rough ? " +- " : "", rough ? error : "");
 }
 
 /* A line of a name and a delay, or the half of one. */
@@ -302,12 +303,14 @@ static void put_delay(const struct style *style, const struct ow_match_report *r
 	for (size_t i = 0; i < lefts || i < rights; i++) {
 		ow_duration_text(i < lefts ? left[i].delay_ns : 0, text);
 		if (i < lefts)
-			fprintf(style->out, "    %-8s %10s%s", left[i].name, text, narrow || i >= rights ? "\n" : "");
+			fprintf(style->out, "    %-8s %s%10s%s", left[i].name, style->right, text,
+			        narrow || i >= rights ? "\n" : "");
 		else if (!narrow)
-			fprintf(style->out, "%*s", 23, "");
+			fprintf(style->out, "%s%*s", style->right, 23, "");
 		ow_duration_text(i < rights ? right[i].delay_ns : 0, text);
 		if (i < rights)
-			fprintf(style->out, "    %-*s %10s\n", narrow ? 8 : 7, right[i].name, text);
+			fprintf(style->out, "%s    %-*s %s%10s\n", narrow ? "" : style->left, narrow ? 8 : 7,
+			        right[i].name, style->right, text);
 	}
 	put_jitter(style, delay->quantile_ns[OW_Q50], delay->quantile_ns[OW_Q95]);
 	put_bounds(style, report, direction);
@@ -388,7 +391,7 @@ static void put_intervals(const struct style *style, const struct ow_match_repor
 	ow_format_local(interval[0].start_ns, "%Z", zone);
 	int start = strcmp(time, last) == 0 ? START : START_DATED;
 	const char *format = start == START ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S";
-	struct ow_table table = {style->out, columns, NUMBERS, .colour = *style->red};
+	struct ow_table table = {style->out, columns, NUMBERS, .colour = *style->red, .marked = *style->left};
 	ow_table_fit(&table, (unsigned)(style->width > start ? style->width - start : 0));
 	fprintf(style->out, "\n%s%s, interval by interval from %s (%s)%s\n", style->bold, direction_title[direction],
 	        time, zone, style->plain);
@@ -399,7 +402,8 @@ static void put_intervals(const struct style *style, const struct ow_match_repor
 		size_t empty = empty_run(report, direction, i);
 		fprintf(style->out, "  %-*s", start - 2, ow_format_local(interval[i].start_ns, format, time));
 		if (empty >= FOLD_FROM) {
-			fprintf(style->out, " %s intervals without packets\n", ow_format_count(empty, time));
+			fprintf(style->out, "%s %s intervals without packets\n", style->left,
+			        ow_format_count(empty, time));
 			i += empty - 1;
 			continue;
 		}
@@ -437,14 +441,18 @@ static void put_asides(const struct style *style, const struct ow_match_report *
 }
 
 void ow_report_match_text(FILE *out, const struct ow_match_report *report, const char *const *name, int width,
-                          bool colour)
+                          enum ow_look look)
 {
 	bool terminal = width > 0;
-	struct style style = {out, !terminal ? WIDTH_FILE : width < WIDTH_MIN ? WIDTH_MIN : width, "", "", ""};
-	if (colour) {
+	struct style style = {out, !terminal ? WIDTH_FILE : width < WIDTH_MIN ? WIDTH_MIN : width, "", "", "", "", ""};
+	if (look != OW_LOOK_PLAIN) {
 		style.bold = "\033[1m";
 		style.red = "\033[31m";
 		style.plain = "\033[0m";
+	}
+	if (look == OW_LOOK_MARKED) {
+		style.left = OW_MARK_LEFT;
+		style.right = OW_MARK_RIGHT;
 	}
 	put_captures(&style, report, name);
 	put_identity(&style, report);
