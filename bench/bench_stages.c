@@ -172,7 +172,7 @@ int main(int argc, char **argv)
 	ow_identity_seed(&bench.identity, 1);
 	ow_mapping_allow();
 	const struct ow_frame_choice every_frame = {.since_ns = INT64_MIN, .until_ns = INT64_MAX};
-	if (ow_record_reader_open(&bench.input, bench.path, &every_frame, 0, 1, &err) < 0 ||
+	if (ow_record_reader_open(&bench.input, bench.path, NULL, &every_frame, 0, 1, &err) < 0 ||
 	    limit_identity(&bench, &err) < 0)
 		fprintf(stderr, "bench_stages: %s\n", err.text);
 	else if (ow_delays_create(&bench.delays) == 0)

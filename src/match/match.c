@@ -163,8 +163,8 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		struct ow_frame_choice choice = choice_of(&m->options, side);
-		int r = ow_record_reader_open(&m->pass.input[side], path[side], &choice, m->options.dedup_ns,
-		                              ~m->planner.seed, err);
+		int r = ow_record_reader_open(&m->pass.input[side], path[side], m->host.reader[side], &choice,
+		                              m->options.dedup_ns, ~m->planner.seed, err);
 		if (r < 0)
 			return r;
 	}
@@ -195,6 +195,26 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 int ow_match_files(const char *path_a, const char *path_b, const struct ow_match_options *options,
                    struct ow_match **ret_match, struct ow_error *err)
 {
+	return ow_match_files_hosted(path_a, path_b, options, &(struct ow_match_host){.arg = NULL}, ret_match, err);
+}
+
+int ow_match_refresh(struct ow_match *m)
+{
+	return ow_match_fill_report(m);
+}
+
+int ow_match_leave_host(struct ow_match *m, struct ow_error *err)
+{
+	int r = 0;
+	m->host = (struct ow_match_host){.arg = NULL};
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = ow_record_reader_own(&m->pass.input[side], err);
+	return r;
+}
+
+int ow_match_files_hosted(const char *path_a, const char *path_b, const struct ow_match_options *options,
+                          const struct ow_match_host *host, struct ow_match **ret_match, struct ow_error *err)
+{
 	const char *const path[OW_SIDES] = {path_a, path_b};
 	struct ow_match_options taken;
 	int r = ow_match_options_take(options, &taken, err);
@@ -206,6 +226,7 @@ int ow_match_files(const char *path_a, const char *path_b, const struct ow_match
 		return ow_error_set(err, ENOMEM, "out of memory");
 	}
 	m->planner.options = &m->options;
+	m->host = *host;
 	m->report.percentiles = taken.percentiles;
 	for (unsigned i = 0; i < taken.percentiles; i++)
 		m->report.percentile[OW_A_TO_B][i].percent = m->report.percentile[OW_B_TO_A][i].percent =

@@ -7,9 +7,18 @@
 
 #define OW_MATCH_WARNINGS 24
 
+/* For a caller that matches several pairs together. */
+struct ow_match_host {
+	/* Runs a pass in place of ow_match_pass_run. */
+	int (*run_pass)(void *arg, struct ow_match_pass *pass, struct ow_error *err);
+	void *arg;
+	struct ow_reader *reader[OW_SIDES]; /* of the paths; no other thread uses them between two passes */
+};
+
 /* A match of two capture files, in progress or done. */
 struct ow_match {
 	struct ow_match_options options;
+	struct ow_match_host host; /* run_pass NULL: there is none */
 	struct ow_match_planner planner;
 	struct ow_match_pass pass;
 	struct ow_intervals *intervals;
@@ -31,6 +40,14 @@ struct ow_match {
  * without any.
  */
 bool ow_match_floor(const struct ow_match_pass *pass, enum ow_direction direction, int64_t *ret_ns);
+
+/* ow_match_files with a host. */
+int ow_match_files_hosted(const char *path_a, const char *path_b, const struct ow_match_options *options,
+                          const struct ow_match_host *host, struct ow_match **ret_match, struct ow_error *err);
+/* After the host has run its pass once more by the same plan: the report is that of this pass. 0 or -ENOMEM. */
+int ow_match_refresh(struct ow_match *match);
+/* Afterwards the match does not need its host any more: its passes read the files by themselves. */
+int ow_match_leave_host(struct ow_match *match, struct ow_error *err);
 
 /*
  * Reports the packets of a match that is done, in another pass: so that the caller can decide whether it needs them.

@@ -73,6 +73,18 @@ static void tell(struct ow_match_pass *p, const struct ow_packet_event *event)
 		fail(p, p->options->on_packet(p->options->arg, event));
 }
 
+static int log_add(struct ow_pass_log *log, const struct ow_pass_note *note)
+{
+	if (log->notes == log->most) {
+		log->full = true;
+		return 0;
+	}
+	if (OW_GROW(log->note, log->room, log->notes + 1) < 0)
+		return -ENOMEM;
+	log->note[log->notes++] = *note;
+	return 0;
+}
+
 /* A part of a superframe has the id of the whole: its position makes the difference. */
 static uint64_t piece_id(const struct ow_record *record)
 {
@@ -145,6 +157,13 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 	}
 	if (p->events)
 		tell_pair(p, pair, direction, certainty, packets);
+	if (p->log)
+		fail(p, log_add(p->log, &(struct ow_pass_note){.number = {a->number, b->number},
+		                                               .time_ns = {a_ns, b_ns},
+		                                               .flow = {a->flow, b->flow},
+		                                               .bytes = pair->record[sender(direction)]->bytes,
+		                                               .fate = OW_FATE_MATCHED,
+		                                               .ambiguous = certainty != OW_CERTAIN}));
 }
 
 /* Whether flows behind a NAT are still to be paired, from unique packets. */
@@ -224,6 +243,17 @@ static inline void load_evidence(const struct ow_match_pass *p, const struct ow_
 	ow_directions_prefetch(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
 }
 
+static void note_meeting(struct ow_match_pass *p, const struct ow_meeting *m)
+{
+	struct ow_pass_note note = {.number = {m->number[OW_SIDE_A], m->number[OW_SIDE_B]},
+	                            .flow = {m->flow[OW_SIDE_A], m->flow[OW_SIDE_B]},
+	                            .fate = OW_FATE_MATCHED,
+	                            .ambiguous = m->untimed};
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		note.time_ns[side] = shown_time(p, side, m->time_ns[side]);
+	fail(p, log_add(p->log, &note));
+}
+
 /* The same for many at a time, in a pass without intervals, events and fragments. */
 static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 {
@@ -251,6 +281,8 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 		struct ow_tally *tally = &p->tally[direction];
 		ea->counted[direction]++;
 		ow_tally_match(tally, m->number[back], m->time_ns[back], m->time_ns[!back], 1);
+		if (p->log && !m->quiet)
+			note_meeting(p, m);
 		ow_directions_sent(p->directions, direction, m->time_ns[back], 1, false);
 		if (m->untimed) {
 			tally->ambiguous++;
@@ -357,6 +389,21 @@ static void count_single(struct ow_match_pass *p, enum ow_side side, enum ow_fat
 	}
 }
 
+/* Lost, extra and duplicated are told apart by the direction of the flow, which may still change. */
+static void note_single(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
+                        uint8_t direction)
+{
+	struct ow_pass_note note = {.bytes = record->bytes,
+	                            .side = (uint8_t)side,
+	                            .direction = direction,
+	                            .fate = fate == OW_FATE_OUTSIDE ? OW_FATE_OUTSIDE : OW_FATE_LOST,
+	                            .copy = fate == OW_FATE_DUPLICATED};
+	note.number[side] = record->number;
+	note.time_ns[side] = shown_time(p, side, record->time_ns);
+	note.flow[side] = record->flow;
+	fail(p, log_add(p->log, &note));
+}
+
 /* Reports intervals and events of a packet that only one side saw, when its fate is final. */
 static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
                         uint8_t direction)
@@ -367,6 +414,8 @@ static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct
 		fail(p, ow_intervals_lost(p->intervals, direction, time_ns, packets));
 	if (p->intervals && (fate == OW_FATE_EXTRA || fate == OW_FATE_DUPLICATED))
 		fail(p, ow_intervals_extra(p->intervals, direction, time_ns, packets, fate == OW_FATE_DUPLICATED));
+	if (p->log)
+		note_single(p, side, record, fate, direction);
 	if (!p->events)
 		return;
 	struct ow_packet_event event = {.size = sizeof event,
@@ -520,7 +569,9 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	}
 	e->missing += packets;
 	repeats->missing += copy ? packets : 0;
-	if (p->intervals || p->events)
+	if (p->log && copy)
+		note_single(p, side, record, OW_FATE_DUPLICATED, e->direction);
+	else if (p->intervals || p->events || p->log)
 		tell_single(p, side, record, fate_of(e, side, copy), e->direction);
 }
 
@@ -805,8 +856,7 @@ static int cores(void)
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* The number of threads in addition to this one. */
-static unsigned readahead_threads(const struct ow_match_pass *p)
+unsigned ow_match_pass_threads(const struct ow_match_pass *p)
 {
 	uint64_t bytes = ow_reader_info(p->input[OW_SIDE_A].reader)->size_bytes +
 	                 ow_reader_info(p->input[OW_SIDE_B].reader)->size_bytes;
@@ -852,46 +902,46 @@ static int start_batches(struct ow_match_pass *p, struct ow_record_batches *batc
 	return r;
 }
 
-int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
+bool ow_match_pass_is_plain(const struct ow_match_pass *pass)
 {
-	bool usual_only = !pass->events && !pass->intervals && !pass->plan.identity.cut;
-	const struct ow_matcher_calls calls = {.met = usual_only ? on_met : NULL,
+	return !pass->events && !pass->intervals && !pass->plan.identity.cut;
+}
+
+int ow_match_pass_begin(struct ow_match_pass *pass, struct ow_matcher **ret_matcher)
+{
+	const struct ow_matcher_calls calls = {.met = ow_match_pass_is_plain(pass) ? on_met : NULL,
 	                                       .matched = on_matched,
 	                                       .settled = on_settled,
 	                                       .unmatched = on_unmatched,
 	                                       .direction = on_direction,
 	                                       .arg = pass};
-	const struct ow_flow_table *const keys[OW_SIDES] = {pass->input[OW_SIDE_A].flows, pass->input[OW_SIDE_B].flows};
-	struct ow_matcher *matcher = NULL;
-	struct ow_record_batches *batches[OW_SIDES] = {NULL, NULL};
+	struct ow_matcher *matcher;
 	reset(pass);
 	int r = ow_matcher_create(pass->plan.window_ns, &calls, &matcher);
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
+	if (r < 0)
+		return r;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		if (pass->plan.expects[d])
 			ow_matcher_expect(matcher, d, pass->plan.low_ns[d], pass->plan.high_ns[d]);
-	}
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
 		ow_matcher_reorders(matcher, d, pass->plan.reorder_ns[d]);
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
 		ow_matcher_flight(matcher, d, pass->flight_ns[d]);
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
 		if (pass->plan.has_least[d])
 			ow_matcher_least(matcher, d, pass->plan.least_ns[d]);
-	}
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
-		if (pass->plan.in_order[d])
+		if (pass->plan.in_order[d] && r == 0)
 			r = ow_matcher_in_order(matcher, d, timestamp_error(pass));
 	}
-	if (r == 0 && pass->plan.rule != OW_BY_VOTES)
+	if (pass->plan.rule != OW_BY_VOTES)
 		ow_matcher_one_way(matcher, only_way(&pass->plan));
-	if (r == 0)
-		r = start_batches(pass, batches, err);
-	struct ow_readahead *readahead = r == 0 ? ow_readahead_start(batches, readahead_threads(pass)) : NULL;
-	if (r == 0)
-		r = ow_merge_run(pass, matcher, batches, err);
-	ow_readahead_leave(readahead);
-	for (unsigned side = 0; side < OW_SIDES; side++)
-		ow_record_batches_stop(batches[side]);
+	if (r < 0)
+		ow_matcher_free(matcher);
+	else
+		*ret_matcher = matcher;
+	return r;
+}
+
+int ow_match_pass_end(struct ow_match_pass *pass, struct ow_matcher *matcher, int r)
+{
+	const struct ow_flow_table *const keys[OW_SIDES] = {pass->input[OW_SIDE_A].flows, pass->input[OW_SIDE_B].flows};
 	if (r == 0)
 		r = ow_matcher_finish(matcher);
 	if (r == 0) {
@@ -908,12 +958,57 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 		note_usual_delays(pass);
 		r = pass->failed;
 	}
-	for (unsigned d = 0; d < OW_DIRECTIONS && matcher; d++)
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		pass->crowded[d] = ow_matcher_crowded(matcher, d);
-	for (unsigned d = 0; d < OW_DIRECTIONS && matcher; d++)
 		pass->impossible[d] = ow_matcher_impossible(matcher, d);
+	}
 	ow_matcher_free(matcher);
+	return r;
+}
+
+int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
+{
+	struct ow_matcher *matcher = NULL;
+	struct ow_record_batches *batches[OW_SIDES] = {NULL, NULL};
+	int r = ow_match_pass_begin(pass, &matcher);
+	if (r == 0) {
+		r = start_batches(pass, batches, err);
+		struct ow_readahead *readahead =
+			r == 0 ? ow_readahead_start(batches, OW_SIDES, ow_match_pass_threads(pass)) : NULL;
+		if (r == 0)
+			r = ow_merge_run(pass, matcher, batches, err);
+		ow_readahead_leave(readahead);
+		for (unsigned side = 0; side < OW_SIDES; side++)
+			ow_record_batches_stop(batches[side]);
+		r = ow_match_pass_end(pass, matcher, r);
+	}
 	if (r == -ENOMEM)
 		ow_error_set(err, ENOMEM, "out of memory");
 	return r;
+}
+
+void ow_match_pass_event(const struct ow_match_pass *p, const struct ow_pass_note *note,
+                         struct ow_packet_event *ret_event)
+{
+	enum ow_side side = note->fate == OW_FATE_MATCHED ? OW_SIDE_A : note->side;
+	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, note->flow[side]);
+	struct ow_packet_event event = {.size = sizeof event,
+	                                .fate = note->fate,
+	                                .direction = e ? e->direction : OW_DIRECTIONS,
+	                                .side = side,
+	                                .ambiguous = note->ambiguous,
+	                                .packets = 1,
+	                                .bytes = note->bytes};
+	if (note->fate == OW_FATE_OUTSIDE)
+		event.direction = note->direction;
+	if (note->fate == OW_FATE_LOST)
+		event.fate = e ? fate_of(e, side, note->copy) : OW_FATE_UNCLASSIFIED;
+	if (note->fate == OW_FATE_MATCHED) {
+		event.direction = e ? current_direction(p, e) : OW_A_TO_B;
+		event.side = side = sender(event.direction);
+	}
+	event.flow = ow_flow_table_key(p->input[side].flows, note->flow[side]);
+	memcpy(event.number, note->number, sizeof event.number);
+	memcpy(event.time_ns, note->time_ns, sizeof event.time_ns);
+	*ret_event = event;
 }

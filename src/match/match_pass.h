@@ -67,6 +67,27 @@ struct ow_last_sent {
 	double loss;            /* share of the other packets that are lost */
 };
 
+/*
+ * What a pass reported of packets, before directions and fates were final: a log of a limited number. Meetings that the
+ * caller has called quiet are not in it.
+ */
+struct ow_pass_note {
+	uint64_t number[OW_SIDES]; /* 0: not on this side */
+	int64_t time_ns[OW_SIDES]; /* as in results */
+	uint32_t flow[OW_SIDES];
+	uint32_t bytes;
+	uint8_t side;      /* that has it, if only one does */
+	uint8_t fate;      /* LOST: by the direction of its flow */
+	uint8_t direction; /* of OUTSIDE */
+	bool copy, ambiguous;
+};
+
+struct ow_pass_log {
+	struct ow_pass_note *note;
+	size_t notes, room, most; /* most: not more than this */
+	bool full;                /* there were more: they are not in it */
+};
+
 struct ow_match_pass {
 	const struct ow_match_options *options;
 	struct ow_record_reader input[OW_SIDES];
@@ -76,6 +97,7 @@ struct ow_match_pass {
 	struct ow_tally tally[OW_DIRECTIONS];
 	struct ow_intervals *intervals; /* NULL if not wanted in this pass */
 	bool events;                    /* call on_packet in this pass */
+	struct ow_pass_log *log;        /* NULL if not wanted in this pass */
 	int failed;                     /* negative errno from a callback */
 
 	/*
@@ -131,3 +153,16 @@ struct ow_time_base ow_match_pass_time_base(const struct ow_match_pass *pass, en
 
 /* Runs the pass by pass->plan. The sources are open. */
 int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err);
+
+/* The same in parts, for a caller that pushes the records itself. ow_match_pass_end frees the matcher. */
+int ow_match_pass_begin(struct ow_match_pass *pass, struct ow_matcher **ret_matcher);
+/* r: of what came between, 0 or a negative errno. */
+int ow_match_pass_end(struct ow_match_pass *pass, struct ow_matcher *matcher, int r);
+/* Whether pairs of the usual kind are reported together: there are no intervals, events, or parts of packets. */
+bool ow_match_pass_is_plain(const struct ow_match_pass *pass);
+/* The number of threads that read ahead. */
+unsigned ow_match_pass_threads(const struct ow_match_pass *pass);
+
+/* After the pass: the event that a note stands for. */
+void ow_match_pass_event(const struct ow_match_pass *pass, const struct ow_pass_note *note,
+                         struct ow_packet_event *ret_event);

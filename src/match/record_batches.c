@@ -26,8 +26,9 @@ struct ow_record_batches {
 };
 
 struct ow_readahead {
-	struct ow_record_batches *batches[OW_SIDES];
-	pthread_t thread[OW_READAHEAD_MAX];
+	struct ow_record_batches *batches[OW_READAHEAD_INPUTS];
+	unsigned inputs;
+	pthread_t thread[OW_READAHEAD_INPUTS];
 	unsigned threads;
 	/* Threads without work sleep: */
 	pthread_mutex_t lock;
@@ -199,15 +200,25 @@ static enum job work_for(struct ow_record_batches *batches)
 	return made ? JOB_DONE : JOB_NONE;
 }
 
-/* Works for the side with the fewest ready batches, or for the other one. */
+/* Works for the input with the fewest ready batches that has room and is not worked for. */
 static enum job work(struct ow_readahead *readahead)
 {
-	unsigned side = in_store(readahead->batches[OW_SIDE_B]) < in_store(readahead->batches[OW_SIDE_A]);
-	enum job first = work_for(readahead->batches[side]);
-	if (first == JOB_DONE)
-		return first;
-	enum job second = work_for(readahead->batches[!side]);
-	return second == JOB_NONE ? first : second;
+	enum job result = JOB_NONE;
+	uint32_t tried = 0;
+	for (unsigned n = 0; n < readahead->inputs; n++) {
+		unsigned next = readahead->inputs;
+		for (unsigned i = 0; i < readahead->inputs; i++) {
+			if (!(tried >> i & 1) && (next == readahead->inputs ||
+			                          in_store(readahead->batches[i]) < in_store(readahead->batches[next])))
+				next = i;
+		}
+		tried |= UINT32_C(1) << next;
+		enum job job = work_for(readahead->batches[next]);
+		if (job == JOB_DONE)
+			return job;
+		result = job == JOB_TAKEN ? job : result;
+	}
+	return result;
 }
 
 /* Everything is full: sleeps until half of it is used. */
@@ -235,19 +246,20 @@ static void *run(void *arg)
 	return NULL;
 }
 
-struct ow_readahead *ow_readahead_start(struct ow_record_batches *const batches[OW_SIDES], unsigned threads)
+struct ow_readahead *ow_readahead_start(struct ow_record_batches *const *batches, unsigned inputs, unsigned threads)
 {
 	struct ow_readahead *readahead = threads ? calloc(1, sizeof *readahead) : NULL;
 	if (!readahead)
 		return NULL;
 	pthread_mutex_init(&readahead->lock, NULL);
 	pthread_cond_init(&readahead->wanted, NULL);
-	for (unsigned side = 0; side < OW_SIDES; side++) {
-		readahead->batches[side] = batches[side];
-		batches[side]->readahead = readahead;
-		batches[side]->store = STORE;
+	readahead->inputs = inputs;
+	for (unsigned i = 0; i < inputs; i++) {
+		readahead->batches[i] = batches[i];
+		batches[i]->readahead = readahead;
+		batches[i]->store = STORE;
 	}
-	while (readahead->threads < threads && readahead->threads < OW_READAHEAD_MAX &&
+	while (readahead->threads < threads && readahead->threads < inputs &&
 	       pthread_create(&readahead->thread[readahead->threads], NULL, run, readahead) == 0)
 		readahead->threads++;
 	return readahead;
@@ -263,8 +275,8 @@ void ow_readahead_leave(struct ow_readahead *readahead)
 	pthread_mutex_unlock(&readahead->lock);
 	for (unsigned i = 0; i < readahead->threads; i++)
 		pthread_join(readahead->thread[i], NULL);
-	for (unsigned side = 0; side < OW_SIDES; side++)
-		readahead->batches[side]->readahead = NULL;
+	for (unsigned i = 0; i < readahead->inputs; i++)
+		readahead->batches[i]->readahead = NULL;
 	pthread_cond_destroy(&readahead->wanted);
 	pthread_mutex_destroy(&readahead->lock);
 	free(readahead);

@@ -47,8 +47,11 @@ int64_t ow_record_batches_last_ns(const struct ow_record_batches *batches);
 /* Stops and frees; the caller owns the reader again. The read-ahead threads must have ended. Does nothing for NULL. */
 void ow_record_batches_stop(struct ow_record_batches *batches);
 
-#define OW_READAHEAD_MAX OW_SIDES /* a thread for each side: more would only wait */
-/* Read-ahead threads for both sides; NULL if none can be started, which only takes longer. */
-struct ow_readahead *ow_readahead_start(struct ow_record_batches *const batches[OW_SIDES], unsigned threads);
+#define OW_READAHEAD_INPUTS 16u /* at most */
+/*
+ * Read-ahead threads for the batches of all inputs, at most one for each: more would only wait. NULL if none can be
+ * started, which only takes longer.
+ */
+struct ow_readahead *ow_readahead_start(struct ow_record_batches *const *batches, unsigned inputs, unsigned threads);
 /* Does nothing for NULL. */
 void ow_readahead_leave(struct ow_readahead *readahead);

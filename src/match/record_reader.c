@@ -42,12 +42,26 @@ static int find_stamps(struct ow_record_reader *input, const char *path, struct 
 	return 0;
 }
 
-int ow_record_reader_open(struct ow_record_reader *input, const char *path, const struct ow_frame_choice *choice,
-                          int64_t dedup_ns, uint64_t seed, struct ow_error *err)
+int ow_record_reader_own(struct ow_record_reader *input, struct ow_error *err)
+{
+	struct ow_reader *own;
+	const char *path = ow_reader_info(input->reader)->path;
+	int r = input->lent ? ow_reader_open(path, &own, err) : 0;
+	if (r < 0 || !input->lent)
+		return r;
+	input->reader = own;
+	input->lent = false;
+	return find_stamps(input, path, err);
+}
+
+int ow_record_reader_open(struct ow_record_reader *input, const char *path, struct ow_reader *lent,
+                          const struct ow_frame_choice *choice, int64_t dedup_ns, uint64_t seed, struct ow_error *err)
 {
 	memset(input, 0, sizeof *input);
 	input->choice = *choice;
-	int r = ow_reader_open(path, &input->reader, err);
+	input->reader = lent;
+	input->lent = lent != NULL;
+	int r = lent ? 0 : ow_reader_open(path, &input->reader, err);
 	if (r == 0)
 		r = find_stamps(input, path, err);
 	if (r == 0)
@@ -82,7 +96,8 @@ int ow_record_reader_dedup(struct ow_record_reader *input, const struct ow_copy_
 
 void ow_record_reader_close(struct ow_record_reader *input)
 {
-	ow_reader_close(input->reader);
+	if (!input->lent)
+		ow_reader_close(input->reader);
 	ow_flow_table_free(input->flows);
 	ow_duplicate_filter_free(input->dedup);
 	ow_packet_filter_done(&input->filter);
@@ -117,6 +132,27 @@ int ow_record_reader_start(struct ow_record_reader *input, const struct ow_ident
 	if (input->dedup)
 		ow_duplicate_filter_reset(input->dedup);
 	return ow_reader_rewind(input->reader, err);
+}
+
+int ow_record_reader_adopt(struct ow_record_reader *input, const struct ow_record_reader *from)
+{
+	uint32_t flows = ow_flow_table_count(from->flows);
+	if (ow_flow_table_is_coarse(from->flows) || from->facts.early_fragments)
+		return -EAGAIN;
+	ow_flow_table_reset(input->flows);
+	for (uint32_t i = 0; i < flows; i++) {
+		if (ow_flow_table_number(input->flows, ow_flow_table_key(from->flows, i)) != i)
+			return -ENOMEM;
+	}
+	if (input->facts.fragments || from->facts.fragments)
+		memcpy(input->fragmented, from->fragmented, OW_IDENTITY_CUT_BITS / 8);
+	input->identity = from->identity;
+	input->facts = from->facts;
+	input->previous_ns = from->previous_ns;
+	input->linktype = from->linktype;
+	input->passed = from->passed;
+	input->has_plain = from->has_plain;
+	return 0;
 }
 
 /* Updates the facts about times and returns the time of the frame. */

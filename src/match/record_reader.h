@@ -50,6 +50,7 @@ struct ow_frame_choice {
 
 struct ow_record_reader {
 	struct ow_reader *reader;
+	bool lent; /* the reader belongs to the caller */
 	struct ow_frame_choice choice;
 	uint64_t *accepted, *rejected; /* with a filter: Bloom filters of datagrams, by their fragments */
 	struct ow_packet_filter filter, class_filter[OW_MATCH_CLASSES_MAX];
@@ -78,9 +79,14 @@ struct ow_record_reader {
 	struct ow_frame frame[OW_RECORD_READER_FRAMES];
 };
 
-/* dedup_ns: packets that come again within this time are copies; 0 or less = there are none. */
-int ow_record_reader_open(struct ow_record_reader *input, const char *path, const struct ow_frame_choice *choice,
-                          int64_t dedup_ns, uint64_t seed, struct ow_error *err);
+/*
+ * lent: a reader of this path that others use, too, but not at the same time; NULL = opens one. dedup_ns: packets that come
+ * again within this time are copies; 0 or less = there are none.
+ */
+int ow_record_reader_open(struct ow_record_reader *input, const char *path, struct ow_reader *lent,
+                          const struct ow_frame_choice *choice, int64_t dedup_ns, uint64_t seed, struct ow_error *err);
+/* Opens a reader of its own in place of a lent one. */
+int ow_record_reader_own(struct ow_record_reader *input, struct ow_error *err);
 /*
  * From the next start on, records contain how long ago the same packet was shown, and copies by this rule are marked.
  * Returns 0 or -ENOMEM.
@@ -92,6 +98,11 @@ void ow_record_reader_close(struct ow_record_reader *input);
  * same identity as before, in the same way.
  */
 int ow_record_reader_start(struct ow_record_reader *input, const struct ow_identity *identity, struct ow_error *err);
+/*
+ * After `from` has read the same capture with the same choice to its end: takes over its flows, with their numbers, and its
+ * facts. -EAGAIN: there are so many flows that some share a number; -ENOMEM.
+ */
+int ow_record_reader_adopt(struct ow_record_reader *input, const struct ow_record_reader *from);
 /* The next records, at least one unless the file is at its end (0). Negative errno on failure. */
 int ow_record_reader_read(struct ow_record_reader *input, struct ow_record record[OW_RECORD_READER_BATCH],
                           struct ow_error *err);

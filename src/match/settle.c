@@ -17,7 +17,7 @@
 
 int ow_match_run(struct ow_match *m, struct ow_error *err)
 {
-	int r = ow_match_pass_run(&m->pass, err);
+	int r = m->host.run_pass ? m->host.run_pass(m->host.arg, &m->pass, err) : ow_match_pass_run(&m->pass, err);
 	m->passes++;
 	return r;
 }

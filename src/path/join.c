@@ -644,6 +644,12 @@ int ow_path_join_add(struct ow_path_join *j, unsigned k, const struct ow_path_ev
 	return r < 0 ? r : judge_old(j);
 }
 
+void ow_path_join_everywhere(struct ow_path_join *j, enum ow_direction direction, uint64_t packets)
+{
+	for (unsigned q = 0; q < j->options.points; q++)
+		j->result.seen[direction][q] += packets;
+}
+
 /* Judges all that are complete now. */
 static int judge_complete(struct ow_path_join *j)
 {

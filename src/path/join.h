@@ -50,6 +50,8 @@ int ow_path_join_create(const struct ow_path_join_options *options, struct ow_pa
 void ow_path_join_free(struct ow_path_join *join);
 /* Returns 0, -ENOMEM, or what on_packet returned. */
 int ow_path_join_add(struct ow_path_join *join, unsigned pair, const struct ow_path_event *event);
+/* Packets of a direction that all points show, and that are not added. */
+void ow_path_join_everywhere(struct ow_path_join *join, enum ow_direction direction, uint64_t packets);
 /* A pair has ended. common: its points have packets in common; if not, it has reported none. */
 int ow_path_join_end(struct ow_path_join *join, unsigned pair, bool common);
 /* After all pairs have ended. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each pair of points is matched, with all that `ow_match_files` does. If some packets were not seen by all points, the
- * pairs are read once more, each by a thread of its own, and report their packets to this one, which joins them. Memory
+ * Each pair of points is matched, with all that `ow_match_files` does, in passes for all of them (path/rounds.h). Packets
+ * that not all points show are in the logs of these passes, and are joined. If the logs do not have them all, or every
+ * packet is wanted, the pairs are read once more, each by a thread of its own, and report their packets to this one. Memory
  * depends on the packets that wait, as in a match of two points.
  */
 #include "path/path.h"
@@ -10,6 +11,7 @@
 #include "match/match.h"
 #include "path/join.h"
 #include "path/order.h"
+#include "path/rounds.h"
 #include "path/stream.h"
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +22,7 @@
 #include <sys/random.h>
 
 #define WARNINGS_MAX 200
+#define NOTES_MAX    (UINT32_C(1) << 20) /* of the logs of all pairs together: 72 MB */
 
 /* A pair that is matched. */
 struct pair {
@@ -31,6 +34,8 @@ struct pair {
 	int result;
 	struct ow_match *match;
 	struct ow_error err;
+	struct ow_pass_log log;
+	unsigned round; /* of its log; 0 = there is none */
 };
 
 struct ow_path {
@@ -41,6 +46,8 @@ struct ow_path {
 	unsigned pairs;
 	struct ow_path_pair place[OW_PATH_PAIRS]; /* [0]: both ends */
 	struct pair pair[OW_PATH_PAIRS];
+	struct ow_reader *reader[OW_PATH_POINTS]; /* for all pairs */
+	unsigned rounds;
 	uint32_t clocks; /* bit p: the offset of point p is known */
 	struct ow_path_join_result joined;
 	struct ow_path_segment segment[OW_PATH_PAIRS];
@@ -153,6 +160,22 @@ static void set_clock(const struct ow_path *path, unsigned k, struct ow_match_op
 
 /* -- matching ----------------------------------------------------------------------------------------------------- */
 
+static struct ow_path_event path_event(const struct ow_packet_event *event)
+{
+	return (struct ow_path_event){
+		.number = {event->number[0], event->number[1]},
+		.time_ns = {event->time_ns[0], event->time_ns[1]},
+		.part = event->part,
+		.flow = *event->flow,
+		.packets = event->packets,
+		.bytes = event->bytes,
+		.fate = (uint8_t)event->fate,
+		.direction = (uint8_t)event->direction,
+		.side = (uint8_t)event->side,
+		.ambiguous = event->ambiguous,
+	};
+}
+
 static int on_packet(void *arg, const struct ow_packet_event *event)
 {
 	struct pair *pair = arg;
@@ -160,64 +183,113 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 	int r = pair->number == 0 && options->on_packet ? options->on_packet(options->arg, event) : 0;
 	if (r != 0)
 		return r;
-	return ow_path_stream_put(pair->stream, &(struct ow_path_event){
-							.number = {event->number[0], event->number[1]},
-							.time_ns = {event->time_ns[0], event->time_ns[1]},
-							.part = event->part,
-							.flow = *event->flow,
-							.packets = event->packets,
-							.bytes = event->bytes,
-							.fate = (uint8_t)event->fate,
-							.direction = (uint8_t)event->direction,
-							.side = (uint8_t)event->side,
-							.ambiguous = event->ambiguous,
-						});
+	struct ow_path_event told = path_event(event);
+	return ow_path_stream_put(pair->stream, &told);
 }
 
 static void on_progress(void *arg, double done)
 {
-	const struct pair *pair = arg;
-	const struct ow_path *path = pair->path;
-	/* Both ends come last; then all are read once more. */
-	unsigned before = pair->number ? pair->number - 1 : path->pairs - 1;
-	path->options.match.on_progress(path->options.match.arg, ((double)before + done) / (2.0 * path->pairs));
+	const struct ow_path *path = ((const struct pair *)arg)->path;
+	path->options.match.on_progress(path->options.match.arg, done);
 }
 
-/* Matches a pair. Neighbours may have nothing in common; both ends must. */
-static int match_pair(struct ow_path *path, unsigned k, struct ow_error *err)
+static int open_readers(struct ow_path *path, struct ow_error *err)
+{
+	/* Stamps of capture devices are found out by each pair. */
+	if (path->options.match.stamps != OW_STAMPS_CAPTURE)
+		return 0;
+	int r = 0;
+	for (unsigned i = 0; i < path->report.points && r == 0; i++)
+		r = ow_reader_open(path->report.point[i].path, &path->reader[i], err);
+	return r;
+}
+
+static void set_pair(struct ow_path *path, unsigned k, struct ow_rounds_pair *ret_pair)
 {
 	struct pair *pair = &path->pair[k];
-	const struct ow_path_point *from = &path->report.point[path->place[k].from],
-				   *to = &path->report.point[path->place[k].to];
-	struct ow_match_options options = path->options.match;
+	const unsigned point[OW_SIDES] = {path->place[k].from, path->place[k].to};
 	pair->path = path;
 	pair->number = k;
-	options.on_packet = NULL;
-	options.on_progress = options.on_progress ? on_progress : NULL;
-	options.arg = pair;
+	*ret_pair = (struct ow_rounds_pair){
+		.place = path->place[k], .options = path->options.match, .log.most = NOTES_MAX / path->pairs};
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		ret_pair->path[side] = path->report.point[point[side]].path;
+		ret_pair->reader[side] = path->reader[point[side]];
+	}
+	struct ow_match_options *options = &ret_pair->options;
+	options->on_packet = NULL;
+	options->on_progress = options->on_progress ? on_progress : NULL;
+	options->arg = pair;
+	/* One identity of a packet for all pairs. */
+	options->seed = options->seed ? options->seed : path->seed | 1;
 	if (k != 0)
-		options.interval_ns = 0;
-	set_clock(path, k, &options);
-	int r = ow_match_files(from->path, to->path, &options, &pair->match, &pair->err);
-	if (r == -ENOMSG && k != 0)
-		return 0;
-	if (r < 0)
-		return ow_error_set(err, -r, "%s", pair->err.text);
-	note_clock(path, k);
-	return 0;
+		options->interval_ns = 0;
+	set_clock(path, k, options);
 }
 
-/* Both ends last, by the clocks of the others. */
+/* Neighbours may have nothing in common; both ends must. */
+static int take_pair(struct ow_path *path, unsigned k, struct ow_rounds_pair *matched, struct ow_error *err)
+{
+	struct pair *pair = &path->pair[k];
+	pair->match = matched->match;
+	pair->err = matched->err;
+	pair->log = matched->log;
+	pair->round = matched->round;
+	if (matched->result == 0)
+		note_clock(path, k);
+	return 0 == matched->result || (matched->result == -ENOMSG && k != 0)
+	               ? 0
+	               : ow_error_set(err, -matched->result, "%s", matched->err.text);
+}
+
+/* Matches the pairs first .. last - 1 together, and both ends with them if `ends`. */
+static int match_together(struct ow_path *path, unsigned first, unsigned last, bool ends, struct ow_error *err)
+{
+	unsigned count = 0, number[OW_PATH_PAIRS];
+	struct ow_rounds_pair *pair = calloc(OW_PATH_PAIRS, sizeof *pair);
+	if (!pair)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	for (unsigned k = first; k < last; k++)
+		number[count++] = k;
+	if (ends)
+		number[count++] = 0;
+	for (unsigned i = 0; i < count; i++)
+		set_pair(path, number[i], &pair[i]);
+	int r = ow_rounds_run(pair, count, &path->rounds);
+	if (r < 0)
+		ow_error_set(err, -r, "%s", r == -ENOMEM ? "out of memory" : "no thread can be started");
+	for (unsigned i = 0; i < count; i++) {
+		int taken = take_pair(path, number[i], &pair[i], r == 0 ? err : NULL);
+		r = r == 0 ? taken : r;
+	}
+	free(pair);
+	return r;
+}
+
+static bool clocks_known(const struct ow_path *path)
+{
+	return path->clocks == (UINT32_C(1) << path->report.points) - 1;
+}
+
+/* If the clocks are estimated, neighbours come first, and both ends by the clocks of the others. */
 static int match_pairs(struct ow_path *path, struct ow_error *err)
 {
-	int r = 0;
+	bool estimated = path->options.match.clock == OW_CLOCK_ESTIMATED;
+	unsigned neighbours = path->report.points;
 	path->clocks = 1;
-	path->report.clocks_joined = path->options.match.clock == OW_CLOCK_ESTIMATED;
-	for (unsigned k = 1; k < path->pairs && r == 0; k++)
-		r = match_pair(path, k, err);
-	if (r == 0)
-		r = match_pair(path, 0, err);
-	path->report.clocks_joined &= path->clocks == (UINT32_C(1) << path->report.points) - 1;
+	path->report.clocks_joined = estimated;
+	int r = open_readers(path, err);
+	if (r == 0 && !estimated)
+		r = match_together(path, 1, path->pairs, true, err);
+	if (r == 0 && estimated) {
+		r = match_together(path, 1, neighbours, false, err);
+		bool all = clocks_known(path);
+		for (unsigned k = neighbours; k < path->pairs && r == 0 && !all; k++)
+			r = match_together(path, k, k + 1, false, err);
+		if (r == 0)
+			r = match_together(path, all ? neighbours : path->pairs, path->pairs, true, err);
+	}
+	path->report.clocks_joined &= clocks_known(path);
 	return r;
 }
 
@@ -330,8 +402,123 @@ static void fill_captures(struct ow_path *path)
 	}
 }
 
+/* -- logs --------------------------------------------------------------------------------------------------------- */
+
+/* Whether the logs of all pairs are of one pass, and have all packets. */
+static bool has_logs(const struct ow_path *path)
+{
+	unsigned round = 0;
+	for (unsigned k = 0; k < path->pairs; k++) {
+		const struct pair *pair = &path->pair[k];
+		if (!pair->match)
+			continue;
+		if (!pair->round || pair->log.full || (round && pair->round != round))
+			return false;
+		round = pair->round;
+	}
+	return round != 0;
+}
+
+/* One more pass for all pairs, by their final plans. */
+static int log_again(struct ow_path *path, struct ow_error *err)
+{
+	struct ow_joint_pass set = {.passes = 0};
+	for (unsigned k = 0; k < path->pairs; k++) {
+		if (!path->pair[k].match)
+			continue;
+		if (path->pair[k].log.full)
+			return 0;
+		set.pair[set.passes] = path->place[k];
+		set.pass[set.passes++] = &path->pair[k].match->pass;
+	}
+	for (unsigned i = 0; i < set.passes; i++)
+		set.pass[i]->intervals = NULL;
+	if (ow_joint_pass_select(&set) != set.passes)
+		return 0;
+	path->rounds++;
+	for (unsigned k = 0; k < path->pairs; k++) {
+		struct pair *pair = &path->pair[k];
+		pair->log.notes = 0;
+		pair->round = path->rounds;
+		if (pair->match)
+			pair->match->pass.log = &pair->log;
+	}
+	int r = ow_joint_pass_run(&set, err);
+	for (unsigned k = 0; k < path->pairs; k++) {
+		struct pair *pair = &path->pair[k];
+		pair->round = r == 0 ? pair->round : 0;
+		if (pair->match)
+			pair->match->pass.log = NULL;
+		if (pair->match && r == 0)
+			r = ow_match_refresh(pair->match);
+	}
+	return r == -EAGAIN ? 0 : r;
+}
+
+/* Adds the next packets of a log. */
+static int join_notes(struct ow_path *path, struct ow_path_join *join, unsigned k, size_t *at, int64_t *now_ns,
+                      uint64_t logged[OW_DIRECTIONS])
+{
+	const struct pair *pair = &path->pair[k];
+	int r = 0;
+	for (unsigned i = 0; i < OW_PATH_BATCH && *at < pair->log.notes && r == 0; i++) {
+		struct ow_packet_event event;
+		ow_match_pass_event(&pair->match->pass, &pair->log.note[(*at)++], &event);
+		struct ow_path_event told = path_event(&event);
+		int64_t time_ns = told.time_ns[told.number[OW_SIDE_A] ? OW_SIDE_A : OW_SIDE_B] +
+		                  path->report.offset_ns[path->place[k].from];
+		*now_ns = time_ns > *now_ns ? time_ns : *now_ns;
+		if (k == 0 && event.fate == OW_FATE_MATCHED)
+			logged[event.direction]++;
+		r = ow_path_join_add(join, k, &told);
+	}
+	return r;
+}
+
+static int join_logs(struct ow_path *path, struct ow_path_join *join)
+{
+	size_t at[OW_PATH_PAIRS] = {0};
+	int64_t now_ns[OW_PATH_PAIRS];
+	uint64_t logged[OW_DIRECTIONS] = {0};
+	int r = 0;
+	for (unsigned k = 0; k < path->pairs; k++) {
+		now_ns[k] = INT64_MIN;
+		path->pair[k].runs = true;
+	}
+	for (unsigned k; r == 0 && (k = farthest_behind(path, now_ns)) < path->pairs;) {
+		if (at[k] < path->pair[k].log.notes) {
+			r = join_notes(path, join, k, &at[k], &now_ns[k], logged);
+		} else {
+			path->pair[k].runs = false;
+			r = ow_path_join_end(join, k, path->pair[k].match != NULL);
+		}
+	}
+	for (unsigned k = 0; k < path->pairs; k++)
+		path->pair[k].runs = false;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		uint64_t matched = ow_match_report(path->pair[0].match)->direction[d].matched;
+		ow_path_join_everywhere(join, d, matched > logged[d] ? matched - logged[d] : 0);
+	}
+	return r;
+}
+
+static int join_streams(struct ow_path *path, struct ow_path_join *join, struct ow_error *err)
+{
+	int r = 0;
+	for (unsigned k = 0; k < path->pairs && r == 0; k++) {
+		r = path->pair[k].match ? ow_match_leave_host(path->pair[k].match, err) : 0;
+		if (r == 0)
+			r = start_pair(&path->pair[k]);
+	}
+	return r == 0 ? join_pairs(path, join, err) : r;
+}
+
 static int follow_packets(struct ow_path *path, struct ow_error *err)
 {
+	bool every = path->options.match.on_packet || path->options.on_path_packet;
+	int logged = every || has_logs(path) ? 0 : log_again(path, err);
+	if (logged < 0)
+		return logged;
 	int64_t window_ns = OW_NS_PER_S;
 	for (unsigned k = 0; k < path->pairs; k++) {
 		const struct ow_match_report *report =
@@ -357,10 +544,8 @@ static int follow_packets(struct ow_path *path, struct ow_error *err)
 	memcpy(options.pair, path->place, sizeof options.pair);
 	memcpy(options.offset_ns, path->report.offset_ns, sizeof options.offset_ns);
 	int r = ow_path_join_create(&options, &join);
-	for (unsigned k = 0; k < path->pairs && r == 0; k++)
-		r = start_pair(&path->pair[k]);
 	if (r == 0)
-		r = join_pairs(path, join, err);
+		r = !every && has_logs(path) ? join_logs(path, join) : join_streams(path, join, err);
 	if (r == 0)
 		r = ow_path_join_finish(join, &path->joined);
 	cancel_all(path);
@@ -571,7 +756,10 @@ void ow_path_free(struct ow_path *path)
 	for (unsigned k = 0; k < path->pairs; k++) {
 		ow_match_free(path->pair[k].match);
 		ow_path_stream_free(path->pair[k].stream);
+		free(path->pair[k].log.note);
 	}
+	for (unsigned i = 0; i < path->report.points; i++)
+		ow_reader_close(path->reader[i]);
 	for (size_t i = 0; i < path->report.warnings; i++)
 		free(path->warning[i]);
 	free(path);

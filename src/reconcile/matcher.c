@@ -83,11 +83,7 @@ void ow_matcher_start(struct ow_matcher *m, enum ow_side side, int64_t first_ns)
 		m->start_ns[!side] == INT64_MIN || first_ns < m->start_ns[!side] ? first_ns : m->start_ns[!side];
 	if (m->start_ns[!side] == INT64_MIN || m->window_ns > HOLD_WINDOW_MOST_NS)
 		return;
-	int64_t later = first_ns > m->start_ns[!side] ? first_ns : m->start_ns[!side], longest = 0;
-	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-		if (m->plausible[d].known && m->plausible[d].high_ns > longest)
-			longest = m->plausible[d].high_ns;
-	}
+	int64_t later = first_ns > m->start_ns[!side] ? first_ns : m->start_ns[!side], longest = ow_matcher_longest(m);
 	if (!longest || longest > m->window_ns)
 		longest = m->window_ns;
 	if (__builtin_add_overflow(later, longest, &m->hold_until_ns))
@@ -188,6 +184,7 @@ static inline __attribute__((always_inline)) int meet(struct ow_matcher *m, enum
 	meeting->flow[side] = record->flow;
 	meeting->flow[!side] = other->flow;
 	meeting->untimed = record->untimed | other->untimed;
+	meeting->quiet = false;
 	if (m->mets == OW_MATCHING_MET)
 		ow_matching_tell_met(m);
 	*link = m->waiting.entry[i].next;
@@ -245,6 +242,48 @@ int ow_matcher_push(struct ow_matcher *m, enum ow_side side, const struct ow_rec
 	note_last(m, side, record->time_ns);
 	m->ended[!side] = other_ns == INT64_MAX;
 	return side == OW_SIDE_A ? push(m, OW_SIDE_A, record, other_ns) : push(m, OW_SIDE_B, record, other_ns);
+}
+
+int ow_matcher_skip(struct ow_matcher *m, enum ow_side side, int64_t time_ns, int64_t other_ns)
+{
+	const struct ow_waiting *w = &m->waiting;
+	note_last(m, side, time_ns);
+	m->ended[!side] = other_ns == INT64_MAX;
+	if (w->until_ns[side] < other_ns || w->until_ns[!side] < time_ns || m->due_ns < time_ns)
+		return expire(m, side, time_ns, other_ns);
+	return 0;
+}
+
+bool ow_matcher_is_usual(const struct ow_matcher *m, const int64_t time_ns[OW_SIDES])
+{
+	int64_t delay = time_ns[OW_SIDE_B] - time_ns[OW_SIDE_A], size = delay >= 0 ? delay : -delay;
+	const struct ow_plausible *plausible = &m->plausible[delay >= 0 ? OW_A_TO_B : OW_B_TO_A];
+	return plausible->known && size >= plausible->low_ns && size <= plausible->high_ns &&
+	       time_ns[delay >= 0 ? OW_SIDE_B : OW_SIDE_A] >= m->hold_until_ns;
+}
+
+void ow_matcher_met(struct ow_matcher *m, const struct ow_meeting *meeting)
+{
+	int64_t delay = meeting->time_ns[OW_SIDE_B] - meeting->time_ns[OW_SIDE_A];
+	ow_plausible_add(&m->plausible[delay >= 0 ? OW_A_TO_B : OW_B_TO_A], delay >= 0 ? delay : -delay);
+	m->met[m->mets++] = *meeting;
+	if (m->mets == OW_MATCHING_MET)
+		ow_matching_tell_met(m);
+}
+
+int64_t ow_matcher_longest(const struct ow_matcher *m)
+{
+	int64_t longest = 0;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		if (m->plausible[d].known && m->plausible[d].high_ns > longest)
+			longest = m->plausible[d].high_ns;
+	}
+	return longest;
+}
+
+void ow_matcher_remember(struct ow_matcher *m, uint64_t id, int64_t time_ns)
+{
+	ow_recent_add(m->recent, id, time_ns);
 }
 
 int ow_matcher_merge(struct ow_matcher *m, struct ow_matcher_stream stream[OW_SIDES])

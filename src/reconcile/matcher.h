@@ -39,6 +39,7 @@ struct ow_meeting {
 	uint64_t number[OW_SIDES];
 	uint32_t flow[OW_SIDES];
 	bool untimed; /* one of them is */
+	bool quiet;   /* for the caller of ow_matcher_met: of a packet that needs no log */
 };
 
 /* Callbacks of the matcher. The caller counts. */
@@ -101,6 +102,22 @@ int ow_matcher_merge(struct ow_matcher *matcher, struct ow_matcher_stream stream
 /* Prefetch what the pushes of these records will access: first the hash buckets, some records later their contents. */
 void ow_matcher_prefetch(const struct ow_matcher *matcher, const struct ow_record *record, size_t count);
 void ow_matcher_prefetch_waiters(const struct ow_matcher *matcher, const struct ow_record *record, size_t count);
+
+/*
+ * For a caller that sees more than this matcher, such as the records of further points, and knows that two records are
+ * the only ones with their id within the waiting time: it need not push them.
+ * ow_matcher_skip: in place of a push, for each of them in its turn. Returns 0 or -ENOMEM.
+ * ow_matcher_is_usual: whether pushes of both would report a certain pair. record[1 - later] comes first.
+ * ow_matcher_met: reports it, after the skip of the later one.
+ */
+int ow_matcher_skip(struct ow_matcher *matcher, enum ow_side side, int64_t time_ns, int64_t other_ns);
+bool ow_matcher_is_usual(const struct ow_matcher *matcher, const int64_t time_ns[OW_SIDES]);
+void ow_matcher_met(struct ow_matcher *matcher, const struct ow_meeting *meeting);
+/* The longest usual delay, as far as it is known; 0 = not known. */
+int64_t ow_matcher_longest(const struct ow_matcher *matcher);
+/* The id matched, by ow_matcher_met: what comes with it now is a copy. */
+void ow_matcher_remember(struct ow_matcher *matcher, uint64_t id, int64_t time_ns);
+
 /* Both streams have ended: everything that waits is decided, or unmatched. Returns 0 or -ENOMEM. */
 int ow_matcher_finish(struct ow_matcher *matcher);
 /*
