@@ -53,6 +53,7 @@ int ow_scope_receiver_create(const struct ow_scope_options *options, struct ow_s
 	r->last = INT64_MIN;
 	r->stale = true;
 	ow_scope_set_init(&r->set, options->overlap, options->secret);
+	ow_scope_waste_init(&r->waste, options->secret);
 	*ret_receiver = r;
 	return 0;
 }

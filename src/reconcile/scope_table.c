@@ -32,10 +32,13 @@ static size_t first_slot(const struct ow_scope_table *table, size_t slots, uint6
 	return ow_mum64(key ^ table->secret, UINT64_C(0x9fb21c651e98df25)) & (slots - 1);
 }
 
-void ow_scope_table_prefetch(const struct ow_scope_table *table, uint64_t key)
+void ow_scope_table_prefetch(const struct ow_scope_table *table, uint64_t key, size_t lines)
 {
-	if (table->slots)
-		__builtin_prefetch(at(table, table->slot, first_slot(table, table->slots, key + !key)), 1);
+	if (!table->slots)
+		return;
+	const uint8_t *entry = table->slot + first_slot(table, table->slots, key + !key) * table->size;
+	for (size_t line = 0; line < lines; line++)
+		__builtin_prefetch(entry + line * OW_SCOPE_LINE, 1);
 }
 
 static struct ow_scope_entry *place(const struct ow_scope_table *table, uint8_t *slot, size_t slots, uint64_t key)
@@ -77,9 +80,10 @@ static int oldest_quarter(const struct ow_scope_table *table, int32_t tick)
 
 static int rebuild(struct ow_scope_table *table, size_t slots, int32_t tick, int least)
 {
-	uint8_t *slot = calloc(slots, table->size);
+	uint8_t *slot = aligned_alloc(OW_SCOPE_LINE, slots * table->size);
 	if (!slot)
 		return -ENOMEM;
+	memset(slot, 0, slots * table->size);
 	table->used = 0;
 	for (size_t i = 0; i < table->slots; i++) {
 		const struct ow_scope_entry *entry = at(table, table->slot, i);

@@ -9,6 +9,8 @@
  * was not used for longest goes, but nothing that was used in the present tick.
  */
 
+#define OW_SCOPE_LINE 64 /* of the cache: an entry whose size is a multiple of it begins with one */
+
 /* The first member of an entry. A new entry is zero but for this. */
 struct ow_scope_entry {
 	uint64_t key; /* 0 = free */
@@ -27,8 +29,8 @@ struct ow_scope_table {
 /* slots_max: a power of two; three quarters of them are used. */
 void ow_scope_table_init(struct ow_scope_table *table, size_t entry_size, size_t slots_max, uint64_t secret);
 void ow_scope_table_done(struct ow_scope_table *table);
-/* Loads what is needed to find an entry. */
-void ow_scope_table_prefetch(const struct ow_scope_table *table, uint64_t key);
+/* Loads so many lines of the place where the entry probably is. */
+void ow_scope_table_prefetch(const struct ow_scope_table *table, uint64_t key, size_t lines);
 /* NULL: there is none. */
 void *ow_scope_table_find(const struct ow_scope_table *table, uint64_t key);
 /* Finds or adds. NULL: full, or out of memory. Entries move when one is added. */

@@ -17,7 +17,7 @@
  * The verdict on j uses matches of up to `horizon` intervals after j: so note(j + horizon) comes before judge(j),
  * unless the recording ends. The caller keeps the flows of j (struct ow_scope_flow) and its unmatched packets until then.
  *
- * Memory grows with the flows, to 13 MiB for OW_SCOPE_FLOWS_MAX flows and 8 MiB each for OW_SCOPE_NETWORKS_MAX pairs
+ * Memory grows with the flows, to 16 MiB for OW_SCOPE_FLOWS_MAX flows and 8 MiB each for OW_SCOPE_NETWORKS_MAX pairs
  * and destinations. When a table is full, the quarter that was not used for longest goes. What was used within the present
  * tick (an interval, or half of the waiting time) stays; what is new then gets no entry. A flow without entry is judged
  * as one that never matched, by its pair and its destination. So a flood costs evidence, but makes no loss of flows

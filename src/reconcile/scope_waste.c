@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that pairs of networks waste: a small table, whose entries are forgotten as they fall. */
+/* Bytes that pairs of networks waste: a small table, from which those that wasted nothing for longest go. */
 #include "reconcile/scope_waste.h"
 
 #include "base/array.h"
@@ -7,27 +7,30 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define SLOTS_MIN 64u
-#define KEEPS     .9
-#define LEAST     1.f /* waste that is worth an entry */
+#define KEEPS      .9
+#define TICK_SHIFT 4 /* a tick of the table is 2^4 intervals */
+
+struct wasted {
+	struct ow_scope_entry entry; /* of the pair */
+	float waste, flows;
+	int64_t interval; /* that they are of */
+};
+
+void ow_scope_waste_init(struct ow_scope_waste *waste, uint64_t secret)
+{
+	*waste = (struct ow_scope_waste){0};
+	ow_scope_table_init(&waste->table, sizeof(struct wasted), OW_SCOPE_WASTE_MAX / 3 * 4, secret);
+}
 
 void ow_scope_waste_done(struct ow_scope_waste *waste)
 {
-	free(waste->slot);
+	ow_scope_table_done(&waste->table);
 	free(waste->fine);
-	*waste = (struct ow_scope_waste){0};
-}
-
-static struct ow_scope_wasted *place(struct ow_scope_wasted *slot, size_t slots, uint64_t key)
-{
-	size_t i = (key >> 8) & (slots - 1);
-	while (slot[i].key && slot[i].key != key + 1)
-		i = (i + 1) & (slots - 1);
-	return &slot[i];
+	ow_scope_waste_init(waste, waste->table.secret);
 }
 
 /* Brings an entry to this interval. */
-static void age(struct ow_scope_wasted *wasted, int64_t interval)
+static void age(struct wasted *wasted, int64_t interval)
 {
 	if (interval <= wasted->interval)
 		return;
@@ -37,67 +40,12 @@ static void age(struct ow_scope_wasted *wasted, int64_t interval)
 	wasted->interval = interval;
 }
 
-static int rebuild(struct ow_scope_waste *waste, size_t slots, int64_t interval)
-{
-	struct ow_scope_wasted *slot = calloc(slots, sizeof *slot);
-	if (!slot)
-		return -1;
-	waste->used = 0;
-	for (size_t i = 0; i < waste->slots; i++) {
-		struct ow_scope_wasted *old = &waste->slot[i];
-		if (!old->key)
-			continue;
-		age(old, interval);
-		if (old->waste >= LEAST) {
-			*place(slot, slots, old->key - 1) = *old;
-			waste->used++;
-		}
-	}
-	free(waste->slot);
-	waste->slot = slot;
-	waste->slots = slots;
-	return 0;
-}
-
-/* Room for one more. The largest table is looked through once an interval, not for each packet. */
-static bool make_room(struct ow_scope_waste *waste, int64_t interval)
-{
-	size_t slots = waste->slots;
-	if (2 * (waste->used + 1) <= slots)
-		return true;
-	bool more = slots < 2 * OW_SCOPE_WASTE_MAX;
-	if (!more && interval <= waste->rebuilt)
-		return false;
-	waste->rebuilt = interval;
-	return rebuild(waste,
-	               !slots ? SLOTS_MIN
-	               : more ? 2 * slots
-	                      : slots,
-	               interval) == 0 &&
-	       2 * (waste->used + 1) <= waste->slots;
-}
-
-static struct ow_scope_wasted *entry(struct ow_scope_waste *waste, uint64_t key, int64_t interval)
-{
-	if (!make_room(waste, interval)) {
-		struct ow_scope_wasted *known = waste->slots ? place(waste->slot, waste->slots, key) : NULL;
-		if (!known || !known->key)
-			return NULL;
-	}
-	struct ow_scope_wasted *wasted = place(waste->slot, waste->slots, key);
-	if (!wasted->key) {
-		*wasted = (struct ow_scope_wasted){.key = key + 1, .interval = interval};
-		waste->used++;
-	}
-	age(wasted, interval);
-	return wasted;
-}
-
 void ow_scope_waste_add(struct ow_scope_waste *waste, uint64_t pair_key, int64_t interval, float bytes)
 {
-	struct ow_scope_wasted *wasted = entry(waste, pair_key, interval);
+	struct wasted *wasted = ow_scope_table_get(&waste->table, pair_key, (int32_t)(interval >> TICK_SHIFT));
 	if (!wasted)
 		return;
+	age(wasted, interval);
 	wasted->waste += bytes;
 	if (wasted->waste <= 4 * wasted->flows + 8)
 		return;
@@ -109,10 +57,8 @@ void ow_scope_waste_add(struct ow_scope_waste *waste, uint64_t pair_key, int64_t
 
 void ow_scope_waste_flow(struct ow_scope_waste *waste, uint64_t pair_key, int64_t interval)
 {
-	if (!waste->used)
-		return;
-	struct ow_scope_wasted *wasted = place(waste->slot, waste->slots, pair_key);
-	if (!wasted->key)
+	struct wasted *wasted = ow_scope_table_find(&waste->table, pair_key);
+	if (!wasted)
 		return;
 	age(wasted, interval);
 	wasted->flows++;

@@ -343,10 +343,11 @@ static void test_set_shrinks(void **state)
 static void test_waste_is_full(void **state)
 {
 	(void)state;
-	struct ow_scope_waste waste = {0};
+	struct ow_scope_waste waste;
+	ow_scope_waste_init(&waste, 9);
 	for (uint64_t k = 0; k < 1000000; k++)
 		ow_scope_waste_add(&waste, ow_scope_key(ow_mix64(k)), 5, 2);
-	assert_true(waste.used <= OW_SCOPE_WASTE_MAX && waste.slots <= 2 * OW_SCOPE_WASTE_MAX);
+	assert_true(waste.table.used <= OW_SCOPE_WASTE_MAX && waste.table.slots <= 2 * OW_SCOPE_WASTE_MAX);
 	/* Those that have a place go on, and others follow when they are old. */
 	for (unsigned i = 0; i < 5; i++)
 		ow_scope_waste_add(&waste, ow_scope_key(ow_mix64(0)), 5, 2);

@@ -112,6 +112,26 @@ static void test_loss(void **state)
 	free(s);
 }
 
+/* The last packet of two networks in a second, each 7 s; flows of others come after it. */
+static enum trip_fate last_lost(uint32_t f, int64_t packet, struct ow_random *random)
+{
+	(void)random;
+	return f == 32 && packet % (7 * RATE) == RATE - 1 ? TRIP_LOST : TRIP_ARRIVES;
+}
+
+/* A single lost packet is not of a whole flow, though its networks have no other in its interval after it, and the next
+ * intervals have no loss at all. */
+static void test_single_losses(void **state)
+{
+	(void)state;
+	struct story *s = tell(last_lost, NULL);
+	assert_int_equal(s->account.lost, (SECONDS + 6) / 7);
+	assert_int_equal(s->account.missed, 0);
+	assert_int_equal(s->account.sums.whole, 0);
+	assert_int_equal(s->account.events, 0);
+	free(s);
+}
+
 /* A half of the flows takes another way for 30 s. */
 static enum trip_fate half_detoured(uint32_t f, int64_t packet, struct ow_random *random)
 {
@@ -388,15 +408,11 @@ static void test_flood(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss),
-	                                   cmocka_unit_test(test_stopped),
-	                                   cmocka_unit_test(test_detour),
-	                                   cmocka_unit_test(test_flaps),
-	                                   cmocka_unit_test(test_short_flows),
-	                                   cmocka_unit_test(test_rerouted),
-	                                   cmocka_unit_test(test_sprayed),
-	                                   cmocka_unit_test(test_unshared),
-	                                   cmocka_unit_test(test_later_fragments),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss),     cmocka_unit_test(test_single_losses),
+	                                   cmocka_unit_test(test_stopped),  cmocka_unit_test(test_detour),
+	                                   cmocka_unit_test(test_flaps),    cmocka_unit_test(test_short_flows),
+	                                   cmocka_unit_test(test_rerouted), cmocka_unit_test(test_sprayed),
+	                                   cmocka_unit_test(test_unshared), cmocka_unit_test(test_later_fragments),
 	                                   cmocka_unit_test(test_flood)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
