@@ -15,6 +15,7 @@
 #define SEARCH_STEPS    60               /* each excludes a third of the range: to 0.00002 ppb */
 #define STEP_STRETCHES  3                /* before and after a step of the clock, .. */
 #define STEP_PACKETS    16               /* .. or packets */
+#define STEP_FEW        2                /* packets that may be other ones that look the same */
 #define SHIFT_STRETCHES 6                /* the same where there is one direction only; .. */
 #define SHIFT_CLEAR     20.0             /* .. it is so many times what the delays vary, .. */
 #define STEP_ALIKE      0.1              /* both directions change by the same, but for such a share */
@@ -174,7 +175,8 @@ bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb)
 	bool plain = rise >= SWING_LEAST_NS && spread <= UNEXPLAINED * rise && fabs(slope) <= PPB_MOST;
 	double best = both ? roomiest(drift) : 0;
 	int64_t at_ns, gained_ns;
-	if (plain && ow_step_fit(y, n) < spread && ow_skew_step(drift, &at_ns, &gained_ns))
+	bool few;
+	if (plain && ow_step_fit(y, n) < spread && ow_skew_step(drift, &at_ns, &gained_ns, &few))
 		return false;
 	bool causal = both && room(drift, best) > -NOISE_NS;
 	bool proved = both && room(drift, best) >= 0 && room(drift, 0) < -NOISE_NS;
@@ -316,7 +318,18 @@ static int64_t time_of(const struct ow_skew *d, unsigned at)
 	return d->start_ns + (int64_t)at * d->width_ns + d->width_ns / 2;
 }
 
-bool ow_skew_step(const struct ow_skew *d, int64_t *ret_at_ns, int64_t *ret_ns)
+static bool shown_by_few(const struct ow_skew *d, unsigned at, unsigned zone)
+{
+	uint64_t least = UINT64_MAX;
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
+		struct change c = change_of(d, way, at, zone, OW_SKEW_BINS);
+		uint64_t packets = c.before.packets < c.after.packets ? c.before.packets : c.after.packets;
+		least = packets < least ? packets : least;
+	}
+	return least <= STEP_FEW;
+}
+
+bool ow_skew_step(const struct ow_skew *d, int64_t *ret_at_ns, int64_t *ret_ns, bool *ret_few)
 {
 	double most = 0;
 	unsigned zone = zone_of(d);
@@ -328,6 +341,7 @@ bool ow_skew_step(const struct ow_skew *d, int64_t *ret_at_ns, int64_t *ret_ns)
 		most = gained;
 		*ret_at_ns = time_of(d, at);
 		*ret_ns = llrint(gained);
+		*ret_few = shown_by_few(d, at, zone);
 	}
 	return most != 0;
 }

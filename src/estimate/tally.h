@@ -2,6 +2,7 @@
 #pragma once
 
 #include "estimate/delay.h"
+#include "estimate/spacing.h"
 #include <oneway/match.h>
 
 #define OW_TALLY_BUFFER 256
@@ -26,6 +27,7 @@ struct ow_tally {
 	int64_t period_ns; /* most uncertain delays are ambiguous by multiples of this: a candidate, and its votes */
 	int64_t period_votes;
 	uint64_t period_samples;
+	struct ow_spacing spacing;       /* of packets whose position is known, and that arrived one after the other */
 	int64_t reorder_ns;              /* the most by which a packet took longer than those that overtook it */
 	int64_t sample[OW_TALLY_BUFFER]; /* buffer in front of `delays`; ow_tally_flush empties it */
 	unsigned samples;
@@ -48,6 +50,7 @@ static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t s
 	t->matched += packets;
 	if (number == OW_TALLY_UNPLACED)
 		return;
+	ow_spacing_note(&t->spacing, (int64_t)((uint64_t)sent_ns - (uint64_t)t->last_sent_ns), packets);
 	t->last_sent_ns = sent_ns > t->last_sent_ns ? sent_ns : t->last_sent_ns;
 	/* RFC 4737 section 3.3: a packet is reordered if one that was sent later has arrived before it. */
 	bool late = number < t->newest_sent;

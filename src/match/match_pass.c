@@ -129,6 +129,8 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 	struct ow_tally *tally = &p->tally[direction];
 	uint32_t packets = ow_tcp_segments_packets(&p->pieces, OW_SIDE_A, a);
 	p->repeats[direction] += pair->alike ? packets : 0;
+	if (pair->near_ns)
+		ow_spacing_note(&p->alike[direction], pair->near_ns, packets);
 	int64_t sent_ns = pair->record[sender(direction)]->time_ns - pair->more_ns;
 	if (pair->alike && sent_ns > p->alike_sent_ns[direction])
 		p->alike_sent_ns[direction] = sent_ns;
@@ -829,6 +831,7 @@ static void reset(struct ow_match_pass *p)
 		ow_floor_init(&p->floor[d]);
 	}
 	p->repeats[OW_A_TO_B] = p->repeats[OW_B_TO_A] = 0;
+	p->alike[OW_A_TO_B] = p->alike[OW_B_TO_A] = (struct ow_spacing){0};
 	p->alike_sent_ns[OW_A_TO_B] = p->alike_sent_ns[OW_B_TO_A] = INT64_MIN;
 	p->last_sent[OW_A_TO_B] = p->last_sent[OW_B_TO_A] = (struct ow_last_sent){0};
 	p->unsettled[OW_A_TO_B] = p->unsettled[OW_B_TO_A] = 0;

@@ -134,6 +134,7 @@ struct ow_match_pass {
 	uint64_t maybe_copied[OW_SIDES];        /* copies that may be packets that count as lost */
 	uint64_t position[OW_SIDES];            /* bytes read of each file, for progress */
 	uint64_t repeats[OW_DIRECTIONS];        /* matched packets with identical ones */
+	struct ow_spacing alike[OW_DIRECTIONS]; /* of these */
 	uint64_t unsettled[OW_DIRECTIONS];      /* matched packets whose delay is not known yet */
 	uint64_t crowded[OW_DIRECTIONS];        /* see ow_matcher_crowded */
 	uint64_t impossible[OW_DIRECTIONS];     /* unique packets that were received long before they were sent */

@@ -18,6 +18,9 @@
 	0.15 /* .. and standard deviation as a share of the possible range: at random it is 0.29 or more */
 #define MANY_AMBIGUOUS    0.1
 #define MANY_ALIKE        0.01
+#define OVERTAKEN_NS      (10 * OW_NS_PER_MS) /* packets that are closer may overtake each other, whatever the delays; .. */
+#define UNSEEN_MOST       4.6  /* .. what n packets do not show happens to less than 4.6 / n of all (99 %), .. */
+#define UNSEEN_RARE       1e-4 /* .. and does not matter if it concerns less than this share of them */
 #define MANY_UNCLASSIFIED 0.01
 #define MANY_UNSENT       0.001 /* share that arrived without having been sent, .. */
 #define MANY_LOST         0.01
@@ -370,17 +373,19 @@ static int warn_shift(struct ow_match *m)
 static int warn_step(struct ow_match *m)
 {
 	int64_t at_ns, gained_ns;
+	bool few;
 	char when[WHEN_TEXT], text[OW_DURATION_TEXT];
 	if (m->pass.plan.untimed)
 		return 0;
-	if (!ow_skew_step(&m->pass.skew, &at_ns, &gained_ns))
+	if (!ow_skew_step(&m->pass.skew, &at_ns, &gained_ns, &few))
 		return warn_shift(m);
 	ow_duration_text(fabs((double)gained_ns), text);
 	return warn(
 		m,
-		"a clock was set while it captured: at about %s packets become %s by %s from A to B, and %s by as much "
-		"from B to A; no offset is right before and after",
-		when_text(at_ns, when), gained_ns > 0 ? "slower" : "faster", text, gained_ns > 0 ? "faster" : "slower");
+		"a clock was set while it captured%s: at about %s packets become %s by %s from A to B, and %s by as "
+		"much from B to A; no offset is right before and after",
+		few ? ", or one or two packets were taken for others that look the same" : "", when_text(at_ns, when),
+		gained_ns > 0 ? "slower" : "faster", text, gained_ns > 0 ? "faster" : "slower");
 }
 
 static int warn_drift(struct ow_match *m)
@@ -615,13 +620,55 @@ static int warn_impossible(struct ow_match *m, unsigned d)
 	            ow_plural(n, "it was", "they were"));
 }
 
+/* Identical packets that are as close as packets of this direction may overtake each other. */
+static uint64_t close_alike(const struct ow_match *m, unsigned d, int64_t *ret_reach_ns)
+{
+	const struct ow_delay *delay = &m->report.direction[d].delay;
+	int64_t varies_ns = delay->samples ? delay->max_ns - delay->min_ns : 0;
+	*ret_reach_ns = varies_ns > OVERTAKEN_NS ? varies_ns : OVERTAKEN_NS;
+	return ow_spacing_closer(&m->pass.alike[d], *ret_reach_ns);
+}
+
+/* Whether something that none of the others shows may happen to so many identical packets that it matters. */
+static bool unproved(const struct ow_match *m, unsigned d, uint64_t alike, double others)
+{
+	double most = alike ? UNSEEN_MOST * (double)alike / others : 0;
+	return !m->pass.plan.untimed && most >= 1 && most >= UNSEEN_RARE * (double)m->report.direction[d].matched;
+}
+
+/* Identical packets are paired in order. Only other packets show whether the path keeps it. */
+static int warn_order(struct ow_match *m, unsigned d)
+{
+	int64_t reach_ns;
+	char text[OW_DURATION_TEXT];
+	uint64_t alike = close_alike(m, d, &reach_ns);
+	const struct ow_tally *t = &m->pass.tally[d];
+	if (t->reordered || !unproved(m, d, alike, ow_spacing_overtaken(&t->spacing, reach_ns)))
+		return 0;
+	ow_duration_text((double)reach_ns, text);
+	return warn(m,
+	            "%s: %llu of %llu packets are identical to others that were sent less than %s before or after "
+	            "them, and too few other packets show whether the path keeps the order: if it does not, the mean "
+	            "delay is right, but minimum, maximum and quantiles of identical packets may not be",
+	            way_name(d), (unsigned long long)alike, (unsigned long long)t->matched, text);
+}
+
 /* A duplicate of one packet cannot be distinguished from an identical packet that was sent later. */
 static int warn_mistaken(struct ow_match *m, unsigned d)
 {
 	const struct ow_result *r = &m->report.direction[d];
 	uint64_t alike = m->pass.repeats[d];
 	uint64_t unsent = r->extra - r->duplicated;
-	if ((double)alike <= MANY_ALIKE * (double)r->matched || !(r->duplicated || (r->lost && unsent)))
+	int64_t reach_ns;
+	if ((double)alike <= MANY_ALIKE * (double)r->matched)
+		return 0;
+	if (r->lost && !r->extra && unproved(m, d, close_alike(m, d, &reach_ns), (double)(r->matched - alike)))
+		return warn(m,
+		            "%s: packets are lost, %llu of %llu are identical to others, and too few others show "
+		            "whether packets are duplicated: a duplicate may have been taken for a packet that was "
+		            "lost, so that both counts, and delays, are off",
+		            way_name(d), (unsigned long long)alike, (unsigned long long)r->matched);
+	if (!r->duplicated && !(r->lost && unsent))
 		return 0;
 	if (!r->duplicated)
 		return warn(
@@ -821,7 +868,7 @@ static int warn_unsent(struct ow_match *m, unsigned d)
 }
 
 /* Warnings in their order: about everything, or about each side or direction. */
-#define EACH 5
+#define EACH 6
 struct step {
 	int (*all)(struct ow_match *m);
 	int (*each[EACH])(struct ow_match *m, unsigned side_or_direction);
@@ -829,7 +876,7 @@ struct step {
 
 static const struct step first[] = {
 	{.each = {warn_capture}},
-	{.each = {warn_clock, warn_ambiguous, warn_impossible, warn_mistaken, warn_chance}},
+	{.each = {warn_clock, warn_ambiguous, warn_impossible, warn_order, warn_mistaken, warn_chance}},
 	{warn_rewritten},
 	{warn_same},
 	{warn_backward},

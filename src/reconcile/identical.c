@@ -402,6 +402,16 @@ static int try_both_ways(struct ow_matcher *m, uint32_t q, enum ow_direction *re
 
 /* -- what is decided ---------------------------------------------------------------------------------------------- */
 
+/* How long before or after this packet another one was sent; 0 = there is none. */
+static int64_t nearest(const struct ow_group_scratch *x, enum ow_side from, uint32_t i)
+{
+	const int64_t *t = x->time_ns[from];
+	int64_t before = i > 0 ? t[i] - t[i - 1] : INT64_MAX,
+		after = i + 1 < x->count[from] ? t[i + 1] - t[i] : INT64_MAX;
+	int64_t near = before < after ? before : after;
+	return near == INT64_MAX ? 0 : near + (near == 0);
+}
+
 static void tell_arrival(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t j, bool crowded)
 {
 	const struct ow_group_scratch *x = m->scratch;
@@ -415,6 +425,7 @@ static void tell_arrival(struct ow_matcher *m, uint32_t q, enum ow_direction way
 	                              : uncertain                 ? OW_UNCERTAIN
 	                                                          : OW_CERTAIN;
 	pair.alike = pair.repeated = true;
+	pair.near_ns = nearest(x, from, arrival->sent);
 	if (certainty == OW_UNCERTAIN) {
 		pair.less_ns = arrival->less_ns;
 		pair.more_ns = arrival->more_ns;
@@ -433,12 +444,8 @@ static bool shown_twice(const struct ow_group_scratch *x, enum ow_side from, uin
 	uint32_t n = x->count[from];
 	if (n <= 3)
 		return true;
-	int64_t usual = (int64_t)(((__int128)t[n - 1] - t[0]) / (n - 1)), gap = INT64_MAX;
-	if (i > 0)
-		gap = t[i] - t[i - 1];
-	if (i + 1 < n && t[i + 1] - t[i] < gap)
-		gap = t[i + 1] - t[i];
-	return gap < usual / 4;
+	int64_t usual = (int64_t)(((__int128)t[n - 1] - t[0]) / (n - 1));
+	return nearest(x, from, i) < usual / 4;
 }
 
 /*

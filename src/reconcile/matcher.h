@@ -24,6 +24,7 @@ struct ow_pair {
 	bool repeated;            /* there are identical packets: it gives no information about the clocks */
 	int64_t less_ns, more_ns; /* uncertain: the delay may be shorter, or longer, by this much */
 	int64_t step_ns;          /* uncertain: the distance of neighbouring plausible delays; 0 = not known */
+	int64_t near_ns;          /* how long before or after it an identical packet was sent; 0 = not known */
 };
 
 enum ow_certainty {

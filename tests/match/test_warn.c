@@ -413,9 +413,51 @@ static void a_flood_of_one_packet(void **state)
 	assert_true(r->delay.low.mean_ns <= 500.0 * (double)US && r->delay.high.mean_ns >= 500.0 * (double)US);
 }
 
+/* 200 identical packets, 2 ms apart, of which the 100th may be lost, and so many pairs of others that are 100 us apart. */
+static const struct ow_match_report *identical_beside(unsigned pairs, bool lost)
+{
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	unsigned next = 0;
+	for (unsigned i = 0; i < 4000; i++) {
+		int64_t t = i * 100 * US;
+		if (i % 20 == 0 && (put_flow(a, false, t, 7, 1), !lost || i != 2000))
+			put_flow(b, false, t + 500 * US, 7, 1);
+		bool first = i * pairs / 3980 >= next && next < pairs && i % 20 < 18 && i % 20 > 0;
+		for (unsigned k = 0; k < 2 && first; k++) {
+			put(a, false, t + k * 50 * US + 10 * US, (uint16_t)(100 + 2 * next + k));
+			put(b, false, t + k * 50 * US + 510 * US, (uint16_t)(100 + 2 * next + k));
+		}
+		next += first;
+	}
+	fclose(a);
+	fclose(b);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	assert_int_equal(report->direction[OW_A_TO_B].sent, 200 + 2 * next);
+	assert_int_equal(report->direction[OW_A_TO_B].lost, lost);
+	return report;
+}
+
+/* Few other packets show neither whether the path keeps the order of identical ones nor whether it duplicates some. */
+static void identical_packets_beside_few_others(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost < 2; lost++) {
+		const struct ow_match_report *report = identical_beside(20, lost);
+		assert_true(warns(report, "whether the path keeps the order"));
+		assert_int_equal(warns(report, "whether packets are duplicated"), lost);
+		ow_match_free(match);
+		report = identical_beside(1500, lost);
+		assert_false(warns(report, "whether the path keeps the order"));
+		assert_false(warns(report, "whether packets are duplicated"));
+		ow_match_free(match);
+		match = NULL;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(identical_packets_beside_few_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_shown_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_arrive_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(captures_that_drop_packets, setup, teardown),

@@ -12,6 +12,7 @@ from cases import PERTURBATIONS
 WAYS = ("a_to_b", "b_to_a")
 IDENTICAL = "identical|repeat|ambiguous|period"
 COUNTS = "so that both counts"  # .. are off, because of identical packets
+DELAYS = COUNTS + "|keeps the order"
 # Warnings that say how the result was made, and excuse nothing.
 INFORMATION = r"offset is estimated(:| from one direction)|were cut into the segments of the wire|those\s+of the fragments|corrected for that|flows of which"
 QUANTILE_ERROR = 0.001  # what the documentation promises
@@ -104,7 +105,7 @@ class Judge:
                 self.delays(d, [p[0] for p in self.truth[d].pairs], 0)
         if self.auto:
             self.estimated_clock()
-        if "a clock was set" in self.warnings and not any(c.clock_steps or c.slews or c.drift for c in self.case.captures):
+        if "a clock was set while it captured:" in self.warnings and not any(c.clock_steps or c.slews or c.drift for c in self.case.captures):
             self.faults.append(("false clock step", "no clock was set"))
 
     # -- counts ------------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ class Judge:
         true = sorted(true)
         tolerance += self.tick if self.case.net.mtu or self.auto else 0
         left_out = max(0, n - way["samples"])
-        also = IDENTICAL if way["ambiguous"] else ""
+        also = IDENTICAL if way["ambiguous"] else DELAYS
         kind = "ambiguous: " if way["ambiguous"] else ""
         bounds = delay.get("bounds") or {}
 
