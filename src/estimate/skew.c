@@ -301,13 +301,15 @@ static double gained_at(const struct ow_skew *d, unsigned at, unsigned zone, boo
 	if (shows_little(&ab) && shows_little(&ba) && fabs(gained) >= SHIFT_LEAST_NS &&
 	    SHIFT_CLEAR * fmax(ab.spread, ba.spread) < fabs(gained) && fabs(path) < STEP_ALIKE * fabs(gained))
 		return gained;
-	if (!stretches && (near || !has_packets(&ab) || !has_packets(&ba)))
+	/* Queues make differences as small as these, too, if there are few packets. */
+	bool packets = has_packets(&ab) && has_packets(&ba), small = fabs(gained) < SHIFT_LEAST_NS;
+	if (stretches ? small && !packets : near || !packets)
 		return 0;
 	/* One direction may vary as it likes, if the other hardly does and both change by nearly the same. */
 	bool sharp = stretches && SHIFT_CLEAR * fmin(ab.spread, ba.spread) < fabs(gained) &&
 	             fabs(path) < STEP_ALIKE * fabs(gained);
 	double varies = sharp       ? 0
-	                : near      ? STEP_CLEAR * fmax(ab.quarter, ba.quarter)
+	                : near      ? fmax(STEP_CLEAR * fmax(ab.quarter, ba.quarter), fmax(ab.slower, ba.slower))
 	                : stretches ? fmax(ab.slower, ba.slower)
 	                            : STEP_CLEAR * fmax(ab.slower, ba.slower);
 	return fabs(gained) >= NOISE_NS && fabs(gained) > STEP_CLEAR * fabs(path) && fabs(gained) > varies ? gained : 0;
