@@ -2,6 +2,7 @@
 #ifndef ONEWAY_MATCH_H
 #define ONEWAY_MATCH_H
 
+#include <oneway/details.h>
 #include <oneway/error.h>
 #include <oneway/result.h>
 #include <stdbool.h>
@@ -71,6 +72,11 @@ struct ow_packet_event {
 	int64_t less_ns, more_ns;
 	uint64_t part;   /* of a superframe or a datagram: which part of the record this is; 0 = all of it */
 	uint8_t classes; /* bit i: it is of class i of the options */
+	/*
+	 * With details, of TCP data: the number of the last record before it, at the same point, that has bytes of it. 0: there
+	 * is none.
+	 */
+	uint64_t resends;
 };
 
 #define OW_MATCH_CLASSES_MAX 8
@@ -124,6 +130,7 @@ struct ow_match_options {
 	/* Percentiles of the delay to report in addition: each above 0, at most 100; at most OW_PERCENTILES_MAX. */
 	const double *percentile;
 	unsigned percentiles;
+	bool details; /* numbers about the order of packets, and retransmissions, at the cost of another pass */
 };
 
 struct ow_capture_info {
@@ -197,6 +204,7 @@ struct ow_match_report {
 	/* As many as the options ask for; not defined for a direction without samples of the delay. */
 	struct ow_percentile percentile[OW_DIRECTIONS][OW_PERCENTILES_MAX];
 	unsigned percentiles;
+	const struct ow_details *details[OW_DIRECTIONS]; /* NULL if they were not asked for */
 };
 
 struct ow_match;

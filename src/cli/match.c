@@ -205,6 +205,9 @@ static const struct ow_option options[] = {
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print JSON instead of text."},
 	{"percentiles", 0, "P,...", set_percentiles, FIELD(percentiles),
          "Percentiles of the delay to show, such as 50,95,99,99.9 (default: 90,95,99,99.9)."},
+	{"details", 0, NULL, ow_option_flag, FIELD(match.details),
+         "Also delay variation (RFC 5481), jitter (RFC 3550), loss periods (RFC 3357), extent of reordering (RFC 4737) "
+         "and TCP retransmissions. Reads the captures once more."},
 	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "Write a row for every packet; - is standard output."},
 	{"flows", 0, NULL, ow_option_flag, FIELD(flows),
          "Results of each flow: tables of the slowest flows and of those that lost most; with --json all flows."},

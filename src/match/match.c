@@ -27,7 +27,7 @@ static void on_progress(void *arg)
 		done += (double)m->pass.position[side];
 		size += (double)ow_reader_info(reader)->size_bytes;
 	}
-	double expected = m->options.on_packet || m->options.interval_ns ? 2 : 1;
+	double expected = m->options.on_packet || m->options.interval_ns || m->options.details ? 2 : 1;
 	if (m->passes + 1 > expected)
 		expected = m->passes + 1;
 	m->options.on_progress(m->options.arg, size > 0 ? (m->passes + done / size) / expected : 0);
@@ -57,11 +57,66 @@ static int64_t first_time(const struct ow_match_pass *p)
 	return only_b || (!only_a && b_ns < a_ns) ? b_ns : a_ns;
 }
 
+/* -- details ------------------------------------------------------------------------------------------------------ */
+
+static void end_details(struct ow_match *m)
+{
+	for (unsigned i = 0; i < OW_DIRECTIONS; i++) {
+		ow_details_tally_free(m->pass.details[i]);
+		ow_tcp_headers_free(m->pass.input[i].headers);
+		m->pass.details[i] = NULL;
+		m->pass.input[i].headers = NULL;
+	}
+}
+
+static int start_details(struct ow_match *m)
+{
+	struct ow_match_pass *p = &m->pass;
+	int64_t keep_ns = OW_DETAILS_WINDOWS * p->plan.window_ns;
+	for (unsigned i = 0; i < OW_DIRECTIONS; i++) {
+		if (ow_details_tally_create(keep_ns, &p->details[i]) < 0 ||
+		    ow_tcp_headers_create(keep_ns, &p->input[i].headers) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int get_details(struct ow_match *m)
+{
+	struct ow_match_pass *p = &m->pass;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		struct ow_result result;
+		uint32_t flow = 0;
+		if (ow_tally_result(&p->tally[d], &result) < 0 ||
+		    ow_details_tally_finish(p->details[d], &result, &m->details[d], &flow) < 0)
+			return -ENOMEM;
+		if (m->details[d].jitter.samples)
+			m->details[d].jitter.flow =
+				ow_flow_table_key(p->input[d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B].flows, flow);
+		if (p->misjudged)
+			m->details[d].reason = "packets near the start of the captures were judged in two ways";
+	}
+	return 0;
+}
+
+static void leave_out_details(struct ow_match *m, const char *reason)
+{
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+		m->details[d] = (struct ow_details){.size = sizeof m->details[d], .reason = reason};
+}
+
 static int tell_events(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_match_pass *p = &m->pass;
-	if (!m->options.on_packet && !m->options.interval_ns)
+	bool details = m->options.details && !p->plan.untimed;
+	if (m->options.details && !details)
+		leave_out_details(m, "a capture has no times");
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+		m->report.details[d] = m->options.details ? &m->details[d] : NULL;
+	if (!m->options.on_packet && !m->options.interval_ns && !details)
 		return 0;
+	if (details && start_details(m) < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
 	p->events = m->options.on_packet != NULL;
 	if (m->options.interval_ns > 0) {
 		int r = ow_intervals_create(m->options.interval_ns, p->plan.window_ns, first_time(p), &m->intervals);
@@ -75,6 +130,9 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 		                    OW_INTERVALS_MAX);
 	if (r == 0 && m->intervals)
 		r = ow_intervals_finish(m->intervals, &m->report.interval, &m->report.intervals);
+	if (r == 0 && details && get_details(m) < 0)
+		r = ow_error_set(err, ENOMEM, "out of memory");
+	end_details(m);
 	return r;
 }
 
@@ -267,6 +325,7 @@ void ow_match_free(struct ow_match *match)
 {
 	if (!match)
 		return;
+	end_details(match);
 	ow_match_pass_done(&match->pass);
 	ow_intervals_free(match->intervals);
 	free(match->cut);

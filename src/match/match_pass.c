@@ -45,6 +45,7 @@ void ow_match_pass_done(struct ow_match_pass *pass)
 		ow_tally_done(&pass->tally[d]);
 	ow_directions_free(pass->directions);
 	free(pass->edge);
+	free(pass->edge_before);
 }
 
 /* -- counting ----------------------------------------------------------------------------------------------------- */
@@ -97,6 +98,110 @@ static uint64_t part_of(const struct ow_record *record)
 	return record->len ? (uint64_t)record->seq << 32 | record->len : 0;
 }
 
+/*
+ * How much timestamps of the captures contradict the order of packets: two ticks of a microsecond clock, and what was
+ * observed.
+ */
+static int64_t timestamp_error(const struct ow_match_pass *p)
+{
+	return 2 * OW_NS_PER_US + p->input[OW_SIDE_A].facts.backwards_most_ns +
+	       p->input[OW_SIDE_B].facts.backwards_most_ns;
+}
+
+/* -- details ------------------------------------------------------------------------------------------------------ */
+
+/* The TCP data of a record. */
+static struct ow_tcp_header header_of(const struct ow_match_pass *p, enum ow_side side, const struct ow_record *record)
+{
+	const struct ow_tcp_headers *headers = p->input[side].headers;
+	struct ow_tcp_header header = headers ? ow_tcp_headers_get(headers, record->number) : (struct ow_tcp_header){0};
+	/* A part of a superframe has its own range. */
+	if (header.len && record->len && !(record->part & OW_PART_NAMED)) {
+		header.seq = record->seq;
+		header.len = record->len;
+	}
+	return header;
+}
+
+/* All packets of the direction that were sent before this time have their fate. */
+static int64_t decided_before(const struct ow_match_pass *p, enum ow_direction direction)
+{
+	int64_t windows = ow_matcher_groups(p->matcher) ? OW_DETAILS_WINDOWS : 1, now_ns = p->details_ns[direction];
+	return now_ns == INT64_MIN ? now_ns : ow_time_later(now_ns, -windows * p->plan.window_ns - timestamp_error(p));
+}
+
+static void detail_sent(struct ow_match_pass *p, enum ow_direction direction, const struct ow_record *sent,
+                        const struct ow_record *received, const struct ow_tcp_header *header,
+                        struct ow_ordered_packet *packet)
+{
+	enum ow_side side = sender(direction);
+	int64_t latest_ns = received ? received->time_ns : ow_time_later(sent->time_ns, p->plan.window_ns);
+	bool coarse = ow_flow_key_is_coarse(ow_flow_table_key(p->input[side].flows, sent->flow));
+	packet->number = sent->number;
+	packet->part = part_of(sent);
+	packet->time_ns = sent->time_ns;
+	packet->flow = coarse ? UINT32_MAX : sent->flow;
+	packet->seq = header->seq;
+	packet->len = header->len;
+	packet->syn = header->syn;
+	packet->fin = header->fin;
+	/* What is decided at the end of the captures says nothing about how far the others are. */
+	if ((received || !p->ended[!side]) && latest_ns > p->details_ns[direction])
+		p->details_ns[direction] = latest_ns;
+	fail(p, ow_details_tally_sent(p->details[direction], packet, received ? received->number : 0,
+	                              received ? received->time_ns : 0, decided_before(p, direction)));
+}
+
+static void detail_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum ow_direction direction,
+                        enum ow_certainty certainty, int64_t delay_ns, uint32_t packets)
+{
+	const struct ow_record *sent = pair->record[sender(direction)];
+	struct ow_tcp_header header = header_of(p, sender(direction), sent);
+	bool uncertain = certainty == OW_UNCERTAIN;
+	detail_sent(p, direction, sent, pair->record[!sender(direction)], &header,
+	            &(struct ow_ordered_packet){
+			    .delay_ns = delay_ns,
+			    .less_ns = uncertain ? pair->less_ns : 0,
+			    .more_ns = uncertain ? pair->more_ns : 0,
+			    .packets = packets,
+			    .has_delay = certainty == OW_CERTAIN || uncertain,
+			    .alike = certainty != OW_CERTAIN,
+		    });
+}
+
+/* A packet that only its sender shows. One outside of the other capture's time only separates others. */
+static void detail_single(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
+                          uint8_t direction, const struct ow_tcp_header *header, uint32_t packets)
+{
+	if (direction >= OW_DIRECTIONS || !p->details[direction] || side != sender((enum ow_direction)direction) ||
+	    (fate != OW_FATE_LOST && fate != OW_FATE_OUTSIDE))
+		return;
+	detail_sent(p, (enum ow_direction)direction, record, NULL, header,
+	            &(struct ow_ordered_packet){.packets = packets,
+	                                        .is_lost = fate == OW_FATE_LOST,
+	                                        .is_unknown = fate == OW_FATE_OUTSIDE,
+	                                        .alike = record->doubtful});
+}
+
+/*
+ * The fates of packets near the start of the other capture are decided at the end: too late to put them in order. Passes
+ * with the same plan decide in the same way, so the previous one foretells them.
+ */
+static void foretell(struct ow_match_pass *p, struct ow_edge *edge, uint32_t packets)
+{
+	size_t i = (size_t)(edge - p->edge);
+	const struct ow_edge *before = i < p->edges_before ? &p->edge_before[i] : NULL;
+	if (!p->details[OW_A_TO_B] || p->ended[!edge->side] || !before || before->side != edge->side ||
+	    before->record.number != edge->record.number || part_of(&before->record) != part_of(&edge->record))
+		return;
+	edge->foretold = true;
+	edge->fate = before->fate;
+	edge->direction = before->direction;
+	detail_single(p, edge->side, &edge->record, (enum ow_fate)edge->fate, edge->direction, &edge->header, packets);
+}
+
+/* -- packets ------------------------------------------------------------------------------------------------------ */
+
 static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum ow_direction direction,
                       enum ow_certainty certainty, uint32_t packets)
 {
@@ -116,6 +221,7 @@ static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum 
 	event.bytes = pair->record[event.side]->bytes;
 	event.flow = ow_flow_table_key(p->input[event.side].flows, pair->record[event.side]->flow);
 	event.classes = pair->record[event.side]->classes;
+	event.resends = header_of(p, event.side, pair->record[event.side]).resends;
 	event.id = piece_id(pair->record[OW_SIDE_A]);
 	event.part = part_of(pair->record[OW_SIDE_A]);
 	tell(p, &event);
@@ -157,6 +263,8 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns,
 		                           certainty == OW_AMBIGUOUS ? NULL : &known, packets));
 	}
+	if (p->details[direction])
+		detail_pair(p, pair, direction, certainty, delay, packets);
 	if (p->events)
 		tell_pair(p, pair, direction, certainty, packets);
 	if (p->log)
@@ -221,6 +329,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	uint64_t reordered = p->tally[direction].reordered;
 	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
 	               received->time_ns, packets);
+	if (p->details[direction] && !pair->alike)
+		ow_details_tally_arrived(p->details[direction], sent->number, packets);
 	ow_directions_sent(p->directions, direction, sent->time_ns, packets, false);
 	if (!pair->alike && !pair->repeated && !a->untimed && !b->untimed)
 		note_around_gaps(p, direction, a->time_ns, b->time_ns);
@@ -356,7 +466,7 @@ static void add_edge(struct ow_match_pass *p, enum ow_side side, const struct ow
 	if (OW_GROW(p->edge, p->edge_room, p->edges + 1) < 0)
 		fail(p, -ENOMEM);
 	else
-		p->edge[p->edges++] = (struct ow_edge){*record, side, copy};
+		p->edge[p->edges++] = (struct ow_edge){*record, side, copy, .header = header_of(p, side, record)};
 }
 
 /* The fate of a packet that only one side saw, by the direction of its flow. */
@@ -408,7 +518,7 @@ static void note_single(struct ow_match_pass *p, enum ow_side side, const struct
 
 /* Reports intervals and events of a packet that only one side saw, when its fate is final. */
 static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
-                        uint8_t direction)
+                        uint8_t direction, uint64_t resends)
 {
 	uint32_t packets = packets_of_single(p, side, record, direction);
 	int64_t time_ns = shown_time(p, side, record->time_ns);
@@ -429,10 +539,20 @@ static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct
 	                                .flow = ow_flow_table_key(p->input[side].flows, record->flow),
 	                                .id = piece_id(record),
 	                                .part = part_of(record),
-	                                .classes = record->classes};
+	                                .classes = record->classes,
+	                                .resends = resends};
 	event.number[side] = record->number;
 	event.time_ns[side] = time_ns;
 	tell(p, &event);
+}
+
+/* The same, and for the details. */
+static void tell_known(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
+                       uint8_t direction)
+{
+	struct ow_tcp_header header = header_of(p, side, record);
+	detail_single(p, side, record, fate, direction, &header, packets_of_single(p, side, record, direction));
+	tell_single(p, side, record, fate, direction, header.resends);
 }
 
 /* No delay within the waiting time leads from here into the other capture: outside the overlap, in any direction. */
@@ -553,7 +673,7 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	repeats->copies += copy ? packets : 0;
 	if (p->gaps[!side] && falls_silent(p, side, record, copy, e->direction, packets)) {
 		p->outside[side] += packets;
-		tell_single(p, side, record, OW_FATE_OUTSIDE, e->direction);
+		tell_known(p, side, record, OW_FATE_OUTSIDE, e->direction);
 		return;
 	}
 	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side])) {
@@ -562,19 +682,21 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	}
 	if (beyond_reach(p, side, t)) {
 		p->outside[side] += packets_of_single(p, side, record, OW_DIRECTIONS);
-		tell_single(p, side, record, OW_FATE_OUTSIDE, OW_DIRECTIONS);
+		tell_known(p, side, record, OW_FATE_OUTSIDE, OW_DIRECTIONS);
 		return;
 	}
 	if (t < first + p->plan.window_ns || p->ended[!side]) {
 		add_edge(p, side, record, copy);
+		if (!p->failed)
+			foretell(p, &p->edge[p->edges - 1], packets);
 		return;
 	}
 	e->missing += packets;
 	repeats->missing += copy ? packets : 0;
 	if (p->log && copy)
 		note_single(p, side, record, OW_FATE_DUPLICATED, e->direction);
-	else if (p->intervals || p->events || p->log)
-		tell_single(p, side, record, fate_of(e, side, copy), e->direction);
+	else if (p->intervals || p->events || p->log || p->details[OW_A_TO_B])
+		tell_known(p, side, record, fate_of(e, side, copy), e->direction);
 }
 
 /* -- the ends of the captures ------------------------------------------------------------------------------------- */
@@ -772,7 +894,13 @@ static void resolve_edges(struct ow_match_pass *p)
 		count_single(p, edge->side, fate, e->direction, packets);
 		if (e->direction != OW_DIRECTIONS && edge->side == sender((enum ow_direction)e->direction))
 			note_last_sent(p, (enum ow_direction)e->direction, edge->record.time_ns, fate, packets);
-		tell_single(p, edge->side, &edge->record, fate, e->direction);
+		if (edge->foretold)
+			p->misjudged += edge->fate != fate || edge->direction != e->direction;
+		else
+			detail_single(p, edge->side, &edge->record, fate, e->direction, &edge->header, packets);
+		edge->fate = (uint8_t)fate;
+		edge->direction = e->direction;
+		tell_single(p, edge->side, &edge->record, fate, e->direction, edge->header.resends);
 	}
 }
 
@@ -817,6 +945,19 @@ static void forget_flows(struct ow_match_pass *p)
 	}
 }
 
+/* Those of the pass before foretell the next one's. */
+static void keep_edges(struct ow_match_pass *p)
+{
+	struct ow_edge *edge = p->edge_before;
+	size_t room = p->edge_room_before;
+	p->edge_before = p->edge;
+	p->edge_room_before = p->edge_room;
+	p->edges_before = p->edges;
+	p->edge = edge;
+	p->edge_room = room;
+	p->edges = 0;
+}
+
 static void reset(struct ow_match_pass *p)
 {
 	const struct ow_identity *now = &p->plan.identity, *then = &p->numbered_by;
@@ -848,7 +989,9 @@ static void reset(struct ow_match_pass *p)
 	}
 	ow_tcp_segments_restart(&p->pieces);
 	ow_skew_init(&p->skew);
-	p->edges = 0;
+	keep_edges(p);
+	p->details_ns[OW_A_TO_B] = p->details_ns[OW_B_TO_A] = INT64_MIN;
+	p->misjudged = 0;
 	p->failed = 0;
 }
 
@@ -864,7 +1007,7 @@ unsigned ow_match_pass_threads(const struct ow_match_pass *p)
 	uint64_t bytes = ow_reader_info(p->input[OW_SIDE_A].reader)->size_bytes +
 	                 ow_reader_info(p->input[OW_SIDE_B].reader)->size_bytes;
 	/* Events name flows while the flow tables still grow. */
-	if (p->events)
+	if (p->events || p->details[OW_A_TO_B])
 		return 0;
 	if (p->options->threads)
 		return p->options->threads - 1;
@@ -876,16 +1019,6 @@ struct ow_time_base ow_match_pass_time_base(const struct ow_match_pass *p, enum 
 	if (side == OW_SIDE_A)
 		return (struct ow_time_base){0};
 	return (struct ow_time_base){p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift};
-}
-
-/*
- * How much timestamps of the captures contradict the order of packets: two ticks of a microsecond clock, and what was
- * observed.
- */
-static int64_t timestamp_error(const struct ow_match_pass *p)
-{
-	return 2 * OW_NS_PER_US + p->input[OW_SIDE_A].facts.backwards_most_ns +
-	       p->input[OW_SIDE_B].facts.backwards_most_ns;
 }
 
 static int start_batches(struct ow_match_pass *p, struct ow_record_batches *batches[OW_SIDES], struct ow_error *err)
@@ -907,7 +1040,7 @@ static int start_batches(struct ow_match_pass *p, struct ow_record_batches *batc
 
 bool ow_match_pass_is_plain(const struct ow_match_pass *pass)
 {
-	return !pass->events && !pass->intervals && !pass->plan.identity.cut;
+	return !pass->events && !pass->details[OW_A_TO_B] && !pass->intervals && !pass->plan.identity.cut;
 }
 
 int ow_match_pass_begin(struct ow_match_pass *pass, struct ow_matcher **ret_matcher)
@@ -923,6 +1056,7 @@ int ow_match_pass_begin(struct ow_match_pass *pass, struct ow_matcher **ret_matc
 	int r = ow_matcher_create(pass->plan.window_ns, &calls, &matcher);
 	if (r < 0)
 		return r;
+	pass->matcher = matcher;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		if (pass->plan.expects[d])
 			ow_matcher_expect(matcher, d, pass->plan.low_ns[d], pass->plan.high_ns[d]);
@@ -966,6 +1100,7 @@ int ow_match_pass_end(struct ow_match_pass *pass, struct ow_matcher *matcher, in
 		pass->impossible[d] = ow_matcher_impossible(matcher, d);
 	}
 	ow_matcher_free(matcher);
+	pass->matcher = NULL;
 	return r;
 }
 

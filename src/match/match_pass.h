@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "estimate/details.h"
 #include "estimate/floor.h"
 #include "estimate/skew.h"
 #include "estimate/intervals.h"
@@ -24,6 +25,9 @@ enum ow_way_reason {
 	OW_WAY_LOST,    /* packets are missing at one end, not at the other */
 	OW_WAY_TAIL,    /* delays vary upwards, not downwards */
 };
+
+/* Identical packets are reported after up to three waiting times; one more is a margin. */
+#define OW_DETAILS_WINDOWS 4
 
 struct ow_plan {
 	struct ow_identity identity;
@@ -51,6 +55,9 @@ struct ow_edge {
 	struct ow_record record;
 	enum ow_side side;
 	bool copy;
+	struct ow_tcp_header header; /* if details are wanted */
+	uint8_t fate, direction;     /* enum ow_fate, enum ow_direction: what it came to */
+	bool foretold;               /* the details have it already: by its fate in the previous pass */
 };
 
 /* The least and the greatest delay of a direction, in the common time base. */
@@ -95,10 +102,14 @@ struct ow_match_pass {
 	struct ow_directions *directions;
 	struct ow_identity numbered_by; /* the identity by which the directions' flows were numbered */
 	struct ow_tally tally[OW_DIRECTIONS];
-	struct ow_intervals *intervals; /* NULL if not wanted in this pass */
-	bool events;                    /* call on_packet in this pass */
-	struct ow_pass_log *log;        /* NULL if not wanted in this pass */
-	int failed;                     /* negative errno from a callback */
+	struct ow_intervals *intervals;                  /* NULL if not wanted in this pass */
+	struct ow_details_tally *details[OW_DIRECTIONS]; /* likewise */
+	int64_t details_ns[OW_DIRECTIONS];               /* how far they are: the latest time of a packet */
+	uint64_t misjudged;                              /* packets that came to another fate than was foretold */
+	struct ow_matcher *matcher;                      /* of the pass that runs */
+	bool events;                                     /* call on_packet in this pass */
+	struct ow_pass_log *log;                         /* NULL if not wanted in this pass */
+	int failed;                                      /* negative errno from a callback */
 
 	/*
 	 * What the capture covers, by any of its frames, in the common time base: from its first batch, up to what was
@@ -119,6 +130,8 @@ struct ow_match_pass {
 	int64_t alike_sent_ns[OW_DIRECTIONS]; /* time when the last identical packet was sent that arrived */
 	struct ow_edge *edge;
 	size_t edges, edge_room;
+	struct ow_edge *edge_before; /* of the previous pass */
+	size_t edges_before, edge_room_before;
 
 	struct ow_copies_aside *aside[OW_SIDES]; /* copies in the capture; NULL if there is no rule for them */
 	struct ow_tcp_segments pieces;

@@ -335,7 +335,19 @@ static inline void make_plain_record(struct ow_record_reader *s, const struct ow
 	record->flow = flow;
 	record->bytes = plain->ip_len;
 	record->lag_ns = UINT32_MAX;
-	record->again = record->flying = false;
+	record->again = record->flying = record->doubtful = false;
+}
+
+/* Notes the TCP data of a frame, for later. Of more flows than can be kept apart, it is not known what repeats what. */
+static void note_header(struct ow_record_reader *s, const struct ow_frame *frame, const struct ow_record *record)
+{
+	struct ow_packet packet;
+	bool coarse = ow_flow_key_is_coarse(ow_flow_table_key(s->flows, record->flow));
+	if (s->identity.level == OW_LEVEL_FRAME || ow_packet_decode(frame, s->identity.inner, &packet) != OW_DECODE_IP)
+		return;
+	int r = ow_tcp_headers_note(s->headers, record->number, record->time_ns, coarse ? UINT32_MAX : record->flow,
+	                            &packet);
+	s->failed = s->failed ? s->failed : r;
 }
 
 static void note_copy(struct ow_record_reader *s, struct ow_record *record)
@@ -357,6 +369,8 @@ static int take_plains(struct ow_record_reader *s, const struct ow_frame *frame,
 	note_plains(&s->facts, s->plain, plains);
 	for (size_t i = 0; i < plains; i++) {
 		make_plain_record(s, &frame[i], &s->plain[i], flow[i], &record[i]);
+		if (s->headers)
+			note_header(s, &frame[i], &record[i]);
 		if (s->dedup)
 			note_copy(s, &record[i]);
 	}
@@ -413,9 +427,11 @@ static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, 
 	record->number = frame->number;
 	record->classes = s->choice.classes ? classes_of(s, frame) : 0;
 	record->lag_ns = UINT32_MAX;
-	record->again = record->flying = false;
+	record->again = record->flying = record->doubtful = false;
 	if (make_record(s, frame, record) < 0)
 		return 0;
+	if (s->headers)
+		note_header(s, frame, record);
 	if (s->dedup)
 		note_copy(s, record);
 	int count = s->cut.count == 1 || record->again ? 1 : spread(&s->cut, record);
@@ -559,6 +575,8 @@ int ow_record_reader_read(struct ow_record_reader *input, struct ow_record recor
 		records += take_frame(input, &input->frame[i], &record[records]);
 		input->next++;
 	}
+	if (input->failed < 0)
+		return ow_error_set(err, -input->failed, "out of memory");
 	return records;
 }
 

@@ -10,6 +10,7 @@
 #include "match/coverage.h"
 #include "match/datagrams.h"
 #include "match/duplicate_filter.h"
+#include "match/tcp_headers.h"
 
 /* The packets of one point from a capture file: frames become records; frames that cannot are counted. */
 
@@ -55,6 +56,7 @@ struct ow_record_reader {
 	uint64_t *accepted, *rejected; /* with a filter: Bloom filters of datagrams, by their fragments */
 	struct ow_packet_filter filter, class_filter[OW_MATCH_CLASSES_MAX];
 	struct ow_device_format device; /* of the stamps in the frames; whether they are used, `choice` says */
+	int failed;                     /* negative errno of what was noted */
 	bool passed;                    /* the time that was asked for is over */
 	int64_t time_ns
 		[OW_RECORD_READER_FRAMES]; /* with a filter: the times of the frames, which are noted before it */
@@ -70,9 +72,10 @@ struct ow_record_reader {
 	uint32_t pairs;             /* number of names */
 	uint64_t *fragmented;       /* a Bloom filter of the datagrams of which there are fragments */
 	struct ow_datagrams *notes; /* UDP datagrams are noted here; NULL = they are not */
-	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */
-	struct ow_cut cut;          /* of the packet that is being taken */
-	bool has_plain;             /* plain packets may take the fast path */
+	struct ow_tcp_headers *headers; /* TCP data is noted here; NULL = it is not */
+	struct ow_cutter cutter;        /* UDP superframes are cut by this, if it cuts */
+	struct ow_cut cut;              /* of the packet that is being taken */
+	bool has_plain;                 /* plain packets may take the fast path */
 	struct ow_plain plain[OW_RECORD_READER_FRAMES];
 	size_t ahead;     /* distance to the next ones, in a file in memory; 0 = not in memory */
 	int frames, next; /* frames read, of which the first ones have been taken */

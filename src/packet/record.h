@@ -21,10 +21,11 @@ struct ow_record {
 	uint32_t bytes;    /* length of the IP packet or frame */
 	/* Time since the capture showed the same packet before; UINT32_MAX: never, long ago, or not checked. */
 	uint32_t lag_ns;
-	uint8_t part;    /* bits of enum ow_datagram_part */
-	bool untimed;    /* the capture has no time for it (0): time_ns only keeps its position */
-	bool again : 1;  /* a copy that the capture made, by the rule of its reader; it was not sent twice */
-	bool flying : 1; /* unmatched: it, or an identical one sent later, may arrive after the other capture's end */
-	uint8_t classes; /* bit i: it is of class i */
+	uint8_t part;      /* bits of enum ow_datagram_part */
+	bool untimed;      /* the capture has no time for it (0): time_ns only keeps its position */
+	bool again : 1;    /* a copy that the capture made, by the rule of its reader; it was not sent twice */
+	bool flying : 1;   /* unmatched: it, or an identical one sent later, may arrive after the other capture's end */
+	bool doubtful : 1; /* unmatched: perhaps an identical one is missing in its place */
+	uint8_t classes;   /* bit i: it is of class i */
 };
 _Static_assert(sizeof(struct ow_record) == 48, "a record of 48 bytes");

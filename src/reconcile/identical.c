@@ -44,6 +44,7 @@ struct ow_group_scratch {
 	double delay[ROWS_MAX];
 	int64_t not_before_ns[ROWS_MAX],
 		not_after_ns[ROWS_MAX]; /* times when the arrivals were sent, if the path keeps order */
+	bool doubtful;                  /* it is not certain which of the copies that are reported now arrived */
 };
 
 /* -- when to look at a group -------------------------------------------------------------------------------------- */
@@ -479,6 +480,7 @@ static void tell_sent(struct ow_matcher *m, uint32_t q, enum ow_side from, uint3
 	uint32_t i = m->scratch->entry[from][index];
 	bool copy = m->waiting.entry[i].copy || m->waiting.queue[q].met;
 	m->waiting.entry[i].record.flying = flying;
+	m->waiting.entry[i].record.doubtful = m->scratch->doubtful;
 	tell_single(m, i, copy && shown_twice(m->scratch, from, index));
 }
 
@@ -503,8 +505,12 @@ static void tell_decided(struct ow_matcher *m, uint32_t q, enum ow_direction way
 	const struct ow_group_scratch *x = m->scratch;
 	enum ow_side from = sender(way);
 	uint32_t next = 0, pairs = 0, uncertain = uncertain_from(x, receiveds);
-	for (uint32_t j = 0; j < receiveds; j++)
+	m->scratch->doubtful = false;
+	for (uint32_t j = 0; j < receiveds; j++) {
 		pairs += x->arrival[j].sent != OW_ALIGN_NONE;
+		m->scratch->doubtful |=
+			x->arrival[j].sent != OW_ALIGN_NONE && (x->arrival[j].less_ns || x->arrival[j].more_ns);
+	}
 	uint32_t missing = sents - pairs;
 	m->waiting.queue[q].met |= pairs > 0;
 	if (m->waiting.queue[q].met) {

@@ -351,3 +351,8 @@ uint64_t ow_matcher_impossible(const struct ow_matcher *m, enum ow_direction dir
 {
 	return m->impossible[direction];
 }
+
+bool ow_matcher_groups(const struct ow_matcher *m)
+{
+	return m->waiting.queues_used > 0;
+}

@@ -3,6 +3,7 @@
 #include "result/json.h"
 #include "path/path.h"
 #include "report/match_classes.h"
+#include "report/match_details.h"
 #include "report/match_flows.h"
 #include "report/match_packets.h"
 #include "report/report.h"
@@ -82,6 +83,20 @@ static void put_more(struct ow_json *json, const struct ow_match_report *report,
 {
 	ow_json_percentiles(json, report->percentile[direction], report->percentiles,
 	                    &report->direction[direction].delay);
+	if (report->details[direction])
+		ow_report_match_details_json(json, report->details[direction]);
+}
+
+/* The same of a hop. Its details are those of the pair: they are left out if it is corrected. */
+static void put_more_of_hop(struct ow_json *json, const struct ow_path_segment *segment, enum ow_direction direction)
+{
+	const struct ow_path_correction *correction = &segment->correction[direction];
+	bool corrected = correction->around_to || correction->around_from || correction->undecided;
+	const struct ow_details corrected_details = {.reason = "packets of this segment pass one of its points unseen"};
+	struct ow_match_report report = *segment->report;
+	if (corrected && report.details[direction])
+		report.details[direction] = &corrected_details;
+	put_more(json, &report, direction);
 }
 
 static void put_direction(struct ow_json *json, const char *name, const struct ow_match_report *report,
@@ -179,7 +194,7 @@ static void put_hop(struct ow_json *json, const char *name, const struct ow_path
 	ow_json_object(json, name);
 	ow_json_style(json, OW_JSON_LINES);
 	ow_json_result_members(json, &segment->result[direction]);
-	put_more(json, segment->report, direction);
+	put_more_of_hop(json, segment, direction);
 	ow_json_number(json, "delay_share", ow_path_delay_share(path, segment, direction, &share) ? share : NAN);
 	ow_json_count(json, "around_to", correction->around_to);
 	ow_json_count(json, "around_from", correction->around_from);

@@ -5,6 +5,7 @@
  * can be compared line by line.
  */
 #include "base/word.h"
+#include "report/match_details.h"
 #include "report/report.h"
 #include "estimate/delay.h"
 
@@ -342,6 +343,8 @@ static void put_direction(const struct style *style, const struct ow_match_repor
 	fprintf(style->out, "\n%s%s%s\n", style->bold, direction_title[direction], style->plain);
 	put_counters(style, report, direction);
 	put_delay(style, report, direction);
+	if (report->details[direction])
+		ow_report_match_details_text(style->out, report->details[direction], style->width);
 }
 
 enum { SENT, LOST, LOSS, MEDIAN, P99, MAX, NUMBERS };

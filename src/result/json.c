@@ -59,11 +59,9 @@ static void put_bounds(struct ow_json *json, const struct ow_delay *delay)
 	ow_json_end(json);
 }
 
-static void put_delay(struct ow_json *json, const struct ow_delay *delay, bool has_min, bool has_max)
+static void put_delay_members(struct ow_json *json, const struct ow_delay *delay, bool has_min, bool has_max)
 {
 	bool known = delay->samples > 0;
-	ow_json_object(json, "delay_ns");
-	ow_json_style(json, OW_JSON_OUTER);
 	ow_json_number(json, "mean", known ? delay->mean_ns : NAN);
 	ow_json_number(json, "stddev", known ? delay->stddev_ns : NAN);
 	ow_json_integer_if(json, "min", known && has_min, delay->min_ns);
@@ -71,6 +69,21 @@ static void put_delay(struct ow_json *json, const struct ow_delay *delay, bool h
 	ow_json_quantiles(json, "quantiles", known ? delay->quantile_ns : NULL);
 	if (delay->uncertain)
 		put_bounds(json, delay);
+}
+
+static void put_delay(struct ow_json *json, const struct ow_delay *delay, bool has_min, bool has_max)
+{
+	ow_json_object(json, "delay_ns");
+	ow_json_style(json, OW_JSON_OUTER);
+	put_delay_members(json, delay, has_min, has_max);
+	ow_json_end(json);
+}
+
+void ow_json_delay(struct ow_json *json, const char *name, const struct ow_delay *delay)
+{
+	ow_json_object(json, name);
+	ow_json_count(json, "samples", delay->samples);
+	put_delay_members(json, delay, true, true);
 	ow_json_end(json);
 }
 

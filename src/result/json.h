@@ -12,6 +12,8 @@ void ow_json_result(struct ow_json *json, const char *name, const struct ow_resu
 /* The same if the smallest or the largest delay may not be known. */
 void ow_json_result_partly(struct ow_json *json, const char *name, const struct ow_result *result, bool has_min,
                            bool has_max);
+/* A delay or a difference of delays: {"samples", "mean", ...}. */
+void ow_json_delay(struct ow_json *json, const char *name, const struct ow_delay *delay);
 /* percentiles_ns, {"50": ..., "99.9": ...}: percentiles that were asked for. */
 void ow_json_percentiles(struct ow_json *json, const struct ow_percentile *percentile, unsigned count,
                          const struct ow_delay *delay);
