@@ -20,7 +20,13 @@ local field = {
 	packets = ProtoField.uint32("oneway.packets", "Packets of the wire"),
 	matched = ProtoField.uint32("oneway.matched", "Matched packets"),
 	lost = ProtoField.uint32("oneway.lost", "Lost packets"),
+	last_seen = ProtoField.string("oneway.last_seen", "Last point that saw it"),
 }
+
+local HOPS = 15
+for i = 1, HOPS do
+	field["hop" .. i] = ProtoField.double("oneway.hop" .. i, "Delay of hop " .. i .. " in seconds")
+end
 
 oneway.fields = {}
 for _, f in pairs(field) do
@@ -38,7 +44,7 @@ local function read_comment()
 		local text = tostring(comment)
 		if text:sub(1, 7) == "oneway:" then
 			local values = {}
-			for name, value in text:gmatch("(%l[%l_]*)=(%S+)") do
+			for name, value in text:gmatch("(%l[%l%d_]*)=(%S+)") do
 				values[name] = value
 			end
 			return values
@@ -57,10 +63,14 @@ local function add_delays(tree, values)
 		tree:add(field.delay, delay:tonumber() / 1e9)
 		tree:add(field.delay_ns, delay)
 	end
-	for _, name in ipairs({ "least", "most" }) do
-		local bound = nanoseconds(values[name])
-		if bound then
-			tree:add(field[name], bound:tonumber() / 1e9)
+	local names = { "least", "most" }
+	for i = 1, HOPS do
+		table.insert(names, "hop" .. i)
+	end
+	for _, name in ipairs(names) do
+		local duration = nanoseconds(values[name])
+		if duration then
+			tree:add(field[name], duration:tonumber() / 1e9)
 		end
 	end
 end
@@ -107,6 +117,9 @@ function oneway.dissector(_, pinfo, root)
 	add_other(tree, values)
 	if values.copy then
 		tree:add(field.copy, UInt64.new(values.copy))
+	end
+	if values.last_seen then
+		tree:add(field.last_seen, values.last_seen)
 	end
 	if add_counts(tree, values) then
 		tree:add_proto_expert_info(lost_expert)

@@ -277,8 +277,8 @@ static void help(void)
 
 /* Collects packets for the outputs while they are matched. */
 struct collector {
-	struct ow_output csv, path_csv; /* one of them */
-	struct ow_packet_notes *notes;
+	struct ow_output csv, path_csv;      /* one of them */
+	struct ow_record_file *notes, *hops; /* of --annotate; hops: of a path */
 	struct ow_plot *plot;
 	struct ow_flow_tally *tally;
 	struct ow_class_tally *classes;
@@ -315,7 +315,7 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 			return r;
 	}
 	int r = note_record(c, event);
-	if (r == 0 && c->notes && (r = ow_packet_notes_add(c->notes, OW_SIDE_A, event, &c->err)) < 0)
+	if (r == 0 && c->notes && (r = ow_packet_note_add(c->notes, OW_SIDE_A, event, &c->err)) < 0)
 		return r;
 	if (r == 0 && c->plot)
 		r = ow_plot_add(c->plot, event);
@@ -336,6 +336,13 @@ static int on_path_packet(void *arg, const struct ow_path_packet *packet)
 		return ow_error_set(&c->path_err, EINTR, "interrupted");
 	if (c->plot && ow_plot_add_path(c->plot, packet) < 0)
 		return ow_error_set(&c->path_err, ENOMEM, "--plot: not enough memory");
+	if (c->hops && (packet->seen & 1) && !packet->ambiguous) {
+		const struct ow_hop_note hop = {.seen = packet->seen, .direction = (uint8_t)packet->direction};
+		int r = ow_hop_note_add(c->hops, packet->number[0], &hop, packet->time_ns, packet->path->points,
+		                        &c->path_err);
+		if (r < 0)
+			return r;
+	}
 	if (!c->path_csv.stream)
 		return 0;
 	if (!c->path_headed)
@@ -525,12 +532,15 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 }
 
 /* Notes about packets are in the folder of the file that they are for. */
-static int start_notes(struct collector *c, const char *path, struct ow_error *err)
+static int start_notes(struct collector *c, const char *path, unsigned points, struct ow_error *err)
 {
 	char *copy = strdup(path);
 	struct ow_error why;
-	int r = copy ? ow_packet_notes_create(dirname(copy), &c->notes, &why)
-	             : ow_error_set(&why, ENOMEM, "not enough memory");
+	const char *folder = copy ? dirname(copy) : NULL;
+	int r = folder ? ow_record_file_create(folder, sizeof(struct ow_packet_note), &c->notes, &why)
+	               : ow_error_set(&why, ENOMEM, "not enough memory");
+	if (r == 0 && points > OW_SIDES)
+		r = ow_record_file_create(folder, ow_hop_note_size(points), &c->hops, &why);
 	free(copy);
 	return r < 0 ? ow_error_set(err, -r, "--annotate: %s", why.text) : 0;
 }
@@ -562,7 +572,7 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 		return ow_error_set(err, ENOMEM, "--flows: not enough memory");
 	if (args->classes.count && ow_class_tally_create(args->classes.count, &c->classes) < 0)
 		return ow_error_set(err, ENOMEM, "--class: not enough memory");
-	int r = args->annotate ? start_notes(c, args->annotate, err) : 0;
+	int r = args->annotate ? start_notes(c, args->annotate, args->points.count, err) : 0;
 	if (!args->csv || r < 0)
 		return r;
 	if (args->points.count > OW_SIDES)
@@ -577,7 +587,8 @@ static void stop_collecting(struct collector *c)
 {
 	ow_output_abort(&c->csv);
 	ow_output_abort(&c->path_csv);
-	ow_packet_notes_free(c->notes);
+	ow_record_file_free(c->notes);
+	ow_record_file_free(c->hops);
 	ow_plot_free(c->plot);
 	ow_flow_tally_free(c->tally);
 	ow_class_tally_free(c->classes);
@@ -629,6 +640,18 @@ static int write_page(const struct collector *c, const char *path, struct ow_mat
 	return ow_error_set(err, -r, "%s: %s", path, why.text);
 }
 
+/* The first point of a path, or A. */
+static int write_annotated(const struct collector *c, const struct arguments *args,
+                           const struct ow_match_report *report, const struct ow_path_report *path,
+                           struct ow_error *err)
+{
+	struct ow_annotation annotation = {.packets = c->notes, .window_ns = report->window_ns, .hops = c->hops};
+	_Static_assert(OW_ANNOTATE_POINTS >= OW_PATH_POINTS, "a path has more points");
+	for (; path && annotation.points < path->points; annotation.points++)
+		annotation.name[annotation.points] = path->point[annotation.points].name;
+	return ow_annotate(args->path[OW_SIDE_A], args->annotate, &annotation, err);
+}
+
 /* Writes the files besides the report. If one fails, the others are still written. */
 static int write_files(struct collector *c, const struct arguments *args, const struct ow_match_report *report,
                        const struct ow_path_report *path)
@@ -641,7 +664,7 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 		code = ow_cli_failed("match", &err);
 	if (args->extra && ow_extract(args->extra, args->path, c->extra, &err) < 0)
 		code = ow_cli_failed("match", &err);
-	if (args->annotate && ow_annotate(args->path[OW_SIDE_A], args->annotate, c->notes, report->window_ns, &err) < 0)
+	if (args->annotate && write_annotated(c, args, report, path, &err) < 0)
 		code = ow_cli_failed("match", &err);
 	if (args->flows_csv && write_flows(c, args->flows_csv, &err) < 0)
 		code = ow_cli_failed("match", &err);
@@ -755,10 +778,10 @@ static int run_path(struct arguments *args, struct collector *c)
 	struct ow_path *path = NULL;
 	struct ow_error err = {"no reason given"};
 	int r = start_collecting(c, args, &err);
-	struct ow_path_options path_options = {.match = args->match,
-	                                       .keep_order = args->keep_order,
-	                                       .on_path_packet =
-	                                               args->csv || args->plot || args->report ? on_path_packet : NULL};
+	struct ow_path_options path_options = {
+		.match = args->match,
+		.keep_order = args->keep_order,
+		.on_path_packet = args->csv || args->plot || args->report || args->annotate ? on_path_packet : NULL};
 	if (r == 0)
 		r = ow_path_match(args->points.point, args->points.count, &path_options, &path, &err);
 	ow_progress_done(&c->progress);

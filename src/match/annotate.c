@@ -6,11 +6,15 @@
 #include "base/time.h"
 #include "capture/file/comment_copy.h"
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 64 /* of the name of a point, at most */
 
 /* Packets that are identical to an earlier one, by id. */
 struct copies {
@@ -22,9 +26,8 @@ struct copies {
 	struct ow_id_map map;
 };
 
-struct annotation {
-	struct ow_packet_notes *notes;
-	int64_t window_ns;
+struct annotator {
+	const struct ow_annotation *notes;
 	/* of this waiting time and of the one before it */
 	struct copies copies, before;
 	int64_t copies_end_ns;
@@ -43,7 +46,7 @@ static uint64_t copies_of(const struct copies *copies, uint64_t id)
 }
 
 /* Forgets packets that are older than the waiting time. */
-static void forget(struct annotation *a, int64_t time_ns)
+static void forget(struct annotator *a, int64_t time_ns)
 {
 	if (time_ns < a->copies_end_ns)
 		return;
@@ -52,11 +55,11 @@ static void forget(struct annotation *a, int64_t time_ns)
 	a->copies = old;
 	a->copies.count = 0;
 	ow_id_map_clear(&a->copies.map);
-	a->copies_end_ns = ow_time_later(time_ns, a->window_ns);
+	a->copies_end_ns = ow_time_later(time_ns, a->notes->window_ns);
 }
 
 /* Which one of identical packets this is: 1 is the first. */
-static int count_copy(struct annotation *a, const struct ow_packet_note *note, uint64_t *ret_copy)
+static int count_copy(struct annotator *a, const struct ow_packet_note *note, uint64_t *ret_copy)
 {
 	forget(a, note->time_ns);
 	struct copies *now = &a->copies;
@@ -126,15 +129,42 @@ static void put_other(struct text *text, const struct ow_packet_note *note)
 		put(text, " other_frame=%" PRIu64 " other_time=%" PRId64 ".%09" PRId64, note->other_number, s, ns);
 }
 
+/* Without spaces and other characters that have a meaning in a comment. */
+static void put_name(struct text *text, const char *name)
+{
+	for (size_t i = 0; i < NAME_BYTES && name[i]; i++)
+		put(text, "%c", isalnum((unsigned char)name[i]) || strchr("-.:_", name[i]) ? name[i] : '_');
+}
+
+/* The delay of each hop whose ends both saw the packet, and the last point that saw a packet which did not arrive. */
+static void put_hops(struct text *text, const struct annotator *a, const struct ow_hop_note *hop, bool arrived)
+{
+	bool back = hop->direction == OW_B_TO_A;
+	if (!hop->seen || hop->direction >= OW_DIRECTIONS)
+		return;
+	if (!arrived && !back) {
+		put(text, " last_seen=");
+		put_name(text, a->notes->name[31 - __builtin_clz(hop->seen)]);
+	}
+	for (unsigned i = 0; i + 1 < a->notes->points; i++) {
+		uint64_t delay = (uint64_t)hop->time_ns[i + 1] - (uint64_t)hop->time_ns[i];
+		if ((hop->seen >> i & 3) == 3)
+			put(text, " hop%u=%" PRId64 "ns", i + 1, (int64_t)(back ? -delay : delay));
+	}
+}
+
 static int comment_of(void *arg, uint64_t number, char comment[OW_COMMENT_MAX], struct ow_error *err)
 {
-	struct annotation *a = arg;
-	const struct ow_packet_note *note;
+	struct annotator *a = arg;
+	const void *item, *hop = NULL;
 	struct text text = {.at = comment};
 	uint64_t copy;
-	int r = ow_packet_notes_get(a->notes, number, &note, err);
+	int r = ow_record_file_get(a->notes->packets, number, &item, err);
+	if (r == 0 && a->notes->points)
+		r = ow_record_file_get(a->notes->hops, number, &hop, err);
 	if (r < 0)
 		return r;
+	const struct ow_packet_note *note = item;
 	put(&text, "oneway:");
 	if (!note->id) {
 		put(&text, " fate=skipped");
@@ -147,14 +177,15 @@ static int comment_of(void *arg, uint64_t number, char comment[OW_COMMENT_MAX], 
 	put_other(&text, note);
 	if (copy > 1)
 		put(&text, " copy=%" PRIu64, copy);
+	if (hop)
+		put_hops(&text, a, hop, note->other_number != 0);
 	return (int)text.length;
 }
 
-int ow_annotate(const char *from, const char *to, struct ow_packet_notes *notes, int64_t window_ns,
-                struct ow_error *err)
+int ow_annotate(const char *from, const char *to, const struct ow_annotation *annotation, struct ow_error *err)
 {
-	struct annotation a = {.notes = notes, .window_ns = window_ns, .copies_end_ns = INT64_MIN};
-	int r = ow_comment_copy(from, to, ow_packet_notes_last(notes), comment_of, &a, err);
+	struct annotator a = {.notes = annotation, .copies_end_ns = INT64_MIN};
+	int r = ow_comment_copy(from, to, ow_record_file_last(annotation->packets), comment_of, &a, err);
 	copies_done(&a.copies);
 	copies_done(&a.before);
 	return r;

@@ -2,12 +2,9 @@
 #pragma once
 
 #include "estimate/packet_event.h"
+#include "match/record_file.h"
 
-/*
- * What a match found out about the records of one capture, by their numbers. The fate of a packet may be known long
- * after later ones, so the notes are in a file without a name, and only the parts of it that were used last in memory.
- */
-struct ow_packet_notes;
+/* What a match found out about a record of one capture: items of a record file. */
 
 /* All zero: nothing is known of the record. */
 struct ow_packet_note {
@@ -24,15 +21,19 @@ struct ow_packet_note {
 	bool timed, ambiguous;
 };
 
-/* folder: where the file is, while it is used. */
-int ow_packet_notes_create(const char *folder, struct ow_packet_notes **ret_notes, struct ow_error *err);
-void ow_packet_notes_free(struct ow_packet_notes *notes);
+/* Adds what the event tells about the record of this side; nothing if it has none. The items are packet notes. */
+int ow_packet_note_add(struct ow_record_file *notes, enum ow_side side, const struct ow_packet_event *event,
+                       struct ow_error *err);
 
-/* Adds what the event tells about the record of this side; nothing if it has none. */
-int ow_packet_notes_add(struct ow_packet_notes *notes, enum ow_side side, const struct ow_packet_event *event,
-                        struct ow_error *err);
-/* The note of a record; valid until the next call. */
-int ow_packet_notes_get(struct ow_packet_notes *notes, uint64_t number, const struct ow_packet_note **ret_note,
-                        struct ow_error *err);
-/* The last record of which something is known. */
-uint64_t ow_packet_notes_last(const struct ow_packet_notes *notes);
+/* Where a packet of a path was seen. */
+struct ow_hop_note {
+	uint32_t seen;     /* bit p: at point p; 0 = nothing is known */
+	uint8_t direction; /* OW_DIRECTIONS if it is not known */
+	int64_t time_ns[]; /* of each point, by the clock of the first */
+};
+
+/* Bytes of a note. */
+size_t ow_hop_note_size(unsigned points);
+/* Of several packets of a record, the one that most points saw stands for it. The times are those at time_ns. */
+int ow_hop_note_add(struct ow_record_file *notes, uint64_t number, const struct ow_hop_note *hop,
+                    const int64_t *time_ns, unsigned points, struct ow_error *err);
