@@ -6,6 +6,7 @@
 #include "match/annotate.h"
 #include "match/extract.h"
 #include "cli/interrupt.h"
+#include "cli/measure.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
@@ -55,7 +56,9 @@ struct arguments {
 	bool json, utc, no_color, help, version;
 	const char *csv, *lost, *extra, *annotate, *plot, *report, *flows_csv;
 	const char *since, *until;
-	bool by_port;
+	bool by_port, follow;
+	const char *forward;
+	int64_t lag_ns;
 	struct ow_match_classes classes;
 	const char *flow;
 	char flow_filter[OW_FLOW_FILTER + FILTER_MOST];
@@ -180,6 +183,11 @@ static const struct ow_option options[] = {
          "flows show it."},
 	{"class", 0, "NAME=FILTER", set_class, FIELD(classes),
          "Also results from end to end of the packets that this filter accepts; up to 8 times."},
+	{"follow", 0, NULL, ow_option_flag, FIELD(follow),
+         "The files are still being written: results of each interval as they come, until Ctrl-C or --until. For two "
+         "points; needs --forward or --one-direction."},
+	{"forward", 0, "FILTER", ow_option_text, FIELD(forward),
+         "With --follow: packets that match this filter go from A to B, all others back."},
 	{"by", 0, "port", set_by, FIELD(by_port),
          "One capture that many taps share: the ports in the stamps of the capture device are the points. FILE#PORT "
          "or FILE#DEVICE:PORT is one of them."},
@@ -198,6 +206,9 @@ static const struct ow_option options[] = {
 	{"one-direction", 0, NULL, ow_option_flag, FIELD(match.one_direction),
          "All traffic goes from A to B: packets that B never saw are lost, also in flows without any match."},
 
+	{"lag", 0, "D", ow_option_positive_duration, FIELD(lag_ns),
+         "With --follow: how long results wait for a point whose files do not grow (default 10s); after that they are "
+         "unknown."},
 	{"order", 0, "ORDER", set_order, FIELD(keep_order),
          "Order of more than two points: auto (default) finds it by TTL and time, given keeps that of the arguments."},
 
@@ -270,6 +281,7 @@ static void help(void)
 	      "  oneway match --json --interval 1s a.pcap b.pcap | jq .a_to_b.delay_ns\n"
 	      "  oneway match --flows --min-packets 100 a.pcap b.pcap   the slowest flows\n"
 	      "  oneway match --filter 'tcp port 443' --since 10:02 --until 10:05 a.pcap b.pcap\n"
+	      "  oneway match --follow --forward 'src net 10.1' 'a_*.pcap' b/      as they grow\n"
 	      "  oneway match --lost lost.pcap --plot delay.svg a.pcap b.pcap\n"
 	      "  oneway match --max-loss 0.1% --max-delay-p99 250us a.pcap b.pcap || echo bad\n",
 	      stdout);
@@ -436,6 +448,40 @@ static int check_copies(const struct arguments *args, struct ow_error *err)
 	return 0;
 }
 
+/* What needs the whole captures. */
+static int check_follow(const struct arguments *args, struct ow_error *err)
+{
+	const struct {
+		const char *option;
+		bool given;
+	} whole[] = {{"--csv", args->csv},
+	             {"--lost", args->lost},
+	             {"--extra", args->extra},
+	             {"--annotate", args->annotate},
+	             {"--plot", args->plot},
+	             {"--report", args->report},
+	             {"--percentiles", args->percentiles.count},
+	             {"--flows", args->flows || args->flows_csv},
+	             {"--flow", args->flow},
+	             {"--by", args->by_port},
+	             {"--order", args->keep_order},
+	             {"--dedup", args->match.dedup_ns},
+	             {"--segments", args->match.segments == OW_ON},
+	             {"--stamps", args->match.stamps != OW_STAMPS_CAPTURE},
+	             {"--offset D", args->match.offset_ns},
+	             {"--level frame", args->match.level == OW_LEVEL_FRAME}};
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+		if (whole[i].given)
+			return ow_error_set(err, EINVAL, "%s does not go with --follow", whole[i].option);
+	}
+	if (args->points.count > OW_SIDES)
+		return ow_error_set(err, EINVAL, "--follow is for two points, got %u", args->points.count);
+	if (!args->forward && !args->match.one_direction)
+		return ow_error_set(err, EINVAL,
+		                    "--follow needs --forward FILTER (what goes from A to B), or --one-direction");
+	return 0;
+}
+
 static int check_arguments(const struct arguments *args, struct ow_error *err)
 {
 	unsigned inputs = 0;
@@ -449,11 +495,13 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 		return ow_error_set(err, EINVAL, "--offset with more than two points: auto, or 0");
 	if (args->points.count == OW_SIDES && args->keep_order)
 		return ow_error_set(err, EINVAL, "--order is for more than two points");
-	int r = check_copies(args, err);
+	int r = args->follow ? check_follow(args, err) : check_copies(args, err);
 	if (r < 0)
 		return r;
 	if (ow_output_is_stdout(args->report))
 		return ow_error_set(err, EINVAL, "--report needs a file name");
+	if ((args->forward || args->lag_ns) && !args->follow)
+		return ow_error_set(err, EINVAL, "%s is for --follow", args->forward ? "--forward" : "--lag");
 	if (args->json && (ow_output_is_stdout(args->csv) || ow_output_is_stdout(args->flows_csv)))
 		return ow_error_set(err, EINVAL, "--json and %s - cannot both use standard output",
 		                    ow_output_is_stdout(args->csv) ? "--csv" : "--flows-csv");
@@ -797,6 +845,48 @@ static int run_path(struct arguments *args, struct collector *c)
 	return code;
 }
 
+/* -- files that are still being written ------------------------------------------------------------------------- */
+
+static int follow_options(struct arguments *args, struct ow_measure *m, struct ow_error *err)
+{
+	ow_measure_defaults("match", m);
+	m->streams = true;
+	m->filter = args->match.filter;
+	m->forward = args->match.one_direction ? "ip or ip6" : args->forward;
+	m->one_way = args->match.one_direction;
+	m->level = args->match.level;
+	m->inner = args->match.inner == OW_ON;
+	m->clock = args->match.clock == OW_CLOCK_ESTIMATED ? OW_CLOCK_RELATIVE : OW_CLOCK_AUTO;
+	m->interval_ns = args->match.interval_ns ? args->match.interval_ns : m->interval_ns;
+	m->wait_ns = args->match.window_ns;
+	m->lag_ns = args->lag_ns ? args->lag_ns : m->lag_ns;
+	m->since_ns = args->since ? args->match.since_ns : m->since_ns;
+	m->until_ns = args->until ? args->match.until_ns : m->until_ns;
+	m->show.json = args->json;
+	m->no_color = args->no_color;
+	m->max_loss = args->max_loss;
+	m->max_p99_ns = args->max_p99_ns;
+	for (unsigned i = 0; i < args->classes.count; i++) {
+		snprintf(m->classes.name[i], sizeof m->classes.name[i], "%s", args->classes.name[i]);
+		m->classes.class[i] = (struct ow_local_pair_class){m->classes.name[i], args->classes.filter[i]};
+	}
+	m->classes.count = args->classes.count;
+	for (unsigned i = 0; i < OW_SIDES; i++) {
+		const struct ow_path_point *point = &args->points.point[i];
+		snprintf(m->stream[i].name, sizeof m->stream[i].name, "%.*s", OW_RESULT_NAME - 1, point->name);
+		m->stream[i].what = point->path;
+	}
+	return ow_measure_check_times(m, err);
+}
+
+static int run_follow(struct arguments *args)
+{
+	struct ow_measure measure;
+	struct ow_error err;
+	int r = follow_options(args, &measure, &err);
+	return r < 0 ? ow_cli_refused("match", r, &err) : ow_measure_run(&measure);
+}
+
 int ow_cli_match(int argc, char **argv)
 {
 	struct arguments args;
@@ -806,6 +896,8 @@ int ow_cli_match(int argc, char **argv)
 		return ow_cli_refused("match", refused, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
+	if (args.follow)
+		return run_follow(&args);
 	struct collector collector = {0};
 	int code = args.points.count > OW_SIDES ? run_path(&args, &collector) : run_pair(&args, &collector);
 	stop_collecting(&collector);

@@ -29,6 +29,8 @@ void ow_measure_defaults(const char *command, struct ow_measure *ret)
 	                           .signals = -1,
 	                           .max_loss = 2,
 	                           .max_p99_ns = INT64_MAX,
+	                           .since_ns = INT64_MIN,
+	                           .until_ns = INT64_MAX,
 	                           .lag_ns = 10 * OW_NS_PER_S};
 	ow_key_default(ow_segment_keys, "interval", &ret->interval_ns);
 }
@@ -83,10 +85,15 @@ static int open_signals(struct ow_measure *args, struct ow_error *err)
 /* A message about the sandbox is printed only if it could not be set up as requested. */
 static int confine(const struct ow_measure *args, struct ow_error *err)
 {
-	const struct ow_guard guard = {.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
-	                               .write = {args->show.store}};
-	char text[OW_CONFINE_TEXT];
+	struct ow_guard guard = {.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
+	                         .write = {args->show.store}};
+	char text[OW_CONFINE_TEXT], places[2][2][OW_CONFINE_FOLDER];
 	bool whole;
+	for (unsigned i = 0; args->streams && i < 2; i++) {
+		ow_stream_argument_places(&args->stream[i], places[i]);
+		for (unsigned k = 0; k < 2; k++)
+			guard.read[2 * i + k] = *places[i][k] ? places[i][k] : NULL;
+	}
 	int r = ow_guard_close(&guard, text, &whole, err);
 	if (r == 0 && !whole)
 		ow_cli_say("oneway %s: %s", args->command, text);
@@ -134,7 +141,26 @@ static void warn_filters(const struct ow_measure *args)
 		warn_filter(args, args->classes.class[i].name, args->classes.class[i].filter);
 }
 
-static int open_both(struct ow_measure *args, struct ow_show *show, struct ow_local_pair **ret_both,
+/* What comes of the sources, with where it goes. */
+struct output {
+	const struct ow_measure *args;
+	struct ow_show *show;
+};
+
+static void on_result(void *arg, const struct ow_interval_result *result)
+{
+	const struct output *output = arg;
+	if (!output->args->one_way || strcmp(result->from, point_name(output->args->name[0])) == 0)
+		ow_show_result(output->show, result);
+}
+
+static void on_event(void *arg, const struct ow_flow_event *event)
+{
+	const struct output *output = arg;
+	ow_show_event(output->show, event);
+}
+
+static int open_both(struct ow_measure *args, struct output *output, struct ow_local_pair **ret_both,
                      struct ow_error *err)
 {
 	static const struct ow_local_pair_class all = {"all", NULL};
@@ -162,14 +188,16 @@ static int open_both(struct ow_measure *args, struct ow_show *show, struct ow_lo
 		.wait_ns = args->wait_ns,
 		.clock = args->clock,
 		.lag_ns = args->lag_ns,
+		.since_ns = args->since_ns,
+		.until_ns = args->until_ns,
 		.intervals = args->count,
 		.shared = args->scope == OW_SCOPE_OF_SHARED,
 		.memory = args->memory,
 		.opened = opened,
 		.opened_arg = args,
-		.sink = ow_show_result,
-		.event = ow_show_event,
-		.arg = show,
+		.sink = on_result,
+		.event = on_event,
+		.arg = output,
 	};
 	if (args->run_ns)
 		o.intervals = (uint64_t)((args->run_ns - 1) / args->interval_ns) + 1;
@@ -277,7 +305,7 @@ static int sum_up(const struct ow_measure *args, const struct ow_local_pair *bot
 {
 	int code = OW_EXIT_OK;
 	uint64_t matched = 0, sent = 0, received = 0;
-	for (size_t i = 0; i < ow_local_pair_lanes(both); i++) {
+	for (size_t i = 0; i < ow_local_pair_lanes(both); i += args->one_way ? 2 : 1) {
 		struct ow_interval_result total;
 		ow_local_pair_total(both, i, &total);
 		matched += total.matched;
@@ -342,12 +370,13 @@ int ow_measure_run(struct ow_measure *args)
 		r = open_streams(args, &err);
 	if (r == 0)
 		r = ow_show_create(&args->show, &show, &err);
+	struct output output = {args, show};
 	if (r == 0 && args->streams)
 		r = confine(args, &err);
 	if (r < 0)
 		close_streams(args);
 	if (r == 0)
-		r = open_both(args, show, &both, &err);
+		r = open_both(args, &output, &both, &err);
 	if (r == 0) {
 		greet(args);
 		warn_untimed(args, both);

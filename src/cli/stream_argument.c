@@ -3,6 +3,7 @@
 
 #include "config/keys.h"
 #include <errno.h>
+#include <limits.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,8 +98,28 @@ int ow_stream_argument_open(const struct ow_stream_argument *argument, const cha
 	struct ow_stream_options options = {.name = argument->name, .lag_ns = lag_ns};
 	char title[OW_RESULT_NAME + 40];
 	snprintf(title, sizeof title, "%s: %s", program, argument->name);
-	int r = is_command(argument->what)
-	                ? ow_feed_open_command(argument->what + strlen(COMMAND), title, &options.feed, err)
-	                : ow_feed_open_pipe(argument->what, &options.feed, err);
+	int r;
+	if (is_command(argument->what))
+		r = ow_feed_open_command(argument->what + strlen(COMMAND), title, &options.feed, err);
+	else if (ow_stream_is_argument(argument->what))
+		r = ow_feed_open_pipe(argument->what, &options.feed, err);
+	else
+		r = ow_feed_open_files(argument->what, &options.feed, err);
 	return r < 0 ? r : ow_stream_open(&options, ret_live, err);
+}
+
+void ow_stream_argument_places(const struct ow_stream_argument *argument, char ret_places[2][OW_CONFINE_FOLDER])
+{
+	char real[PATH_MAX];
+	struct stat st;
+	ret_places[0][0] = ret_places[1][0] = 0;
+	if (ow_stream_is_argument(argument->what))
+		return;
+	bool there = stat(argument->what, &st) == 0;
+	const char *slash = there && S_ISDIR(st.st_mode) ? "/" : "";
+	/* Of a pattern, what is before its first letter that stands for others. */
+	size_t length = there ? strlen(argument->what) : strcspn(argument->what, "*?[");
+	snprintf(ret_places[0], OW_CONFINE_FOLDER, "%.*s%s", (int)length, argument->what, slash);
+	if (there && realpath(argument->what, real))
+		snprintf(ret_places[1], OW_CONFINE_FOLDER, "%.4000s%s", real, slash);
 }

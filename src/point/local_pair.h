@@ -35,11 +35,12 @@ struct ow_local_pair_options {
 	const struct ow_local_pair_class *classes; /* must stay until the end, and so must all texts */
 	size_t class_count;
 	int64_t length_ns, wait_ns;
-	enum ow_clock_mode clock; /* the interfaces of a host have one clock; files may have two */
-	int64_t lag_ns;           /* streams: how long results wait for one that is late or silent */
-	uint64_t intervals;       /* number to measure; 0 = until stopped, or the end of the files */
-	bool shared;              /* only packets of flows that pass both can be lost */
-	uint64_t memory;          /* bytes for the packets of all lanes; 0 = OW_LOCAL_PAIR_MEMORY */
+	enum ow_clock_mode clock;   /* the interfaces of a host have one clock; files may have two */
+	int64_t since_ns, until_ns; /* streams: when to begin and to end; INT64_MIN, INT64_MAX = not said */
+	int64_t lag_ns;             /* streams: how long results wait for one that is late or silent */
+	uint64_t intervals;         /* number to measure; 0 = until stopped, or the end of the files */
+	bool shared;                /* only packets of flows that pass both can be lost */
+	uint64_t memory;            /* bytes for the packets of all lanes; 0 = OW_LOCAL_PAIR_MEMORY */
 	/* Called when everything is open and no thread has started; may be NULL. */
 	int (*opened)(void *arg, struct ow_error *err);
 	void *opened_arg;

@@ -61,7 +61,8 @@ static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 	const struct ow_local_pair_options *o = &pair->options;
 	int64_t lead_ns = ow_local_pair_least(o->wait_ns, LEAD_NS), start_ns;
 	pair->lead = (lead_ns + o->length_ns - 1) / o->length_ns;
-	pair->end_ns = pair->stop_ns = pair->over_ns[OW_LOCAL_PAIR_FROM] = pair->over_ns[OW_LOCAL_PAIR_TO] = INT64_MAX;
+	pair->end_ns = pair->streams ? o->until_ns : INT64_MAX;
+	pair->stop_ns = pair->over_ns[OW_LOCAL_PAIR_FROM] = pair->over_ns[OW_LOCAL_PAIR_TO] = INT64_MAX;
 	if (pair->clock.files && !pair->streams) {
 		int r = plan_files(pair, &start_ns, err);
 		if (r < 0)
@@ -76,6 +77,8 @@ static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 	pair->t0_ns = start_ns - pair->lead * o->length_ns;
 	if (o->intervals && o->intervals < (uint64_t)((INT64_MAX - start_ns) / o->length_ns))
 		pair->end_ns = ow_local_pair_least(pair->end_ns, start_ns + (int64_t)o->intervals * o->length_ns);
+	if (pair->streams && start_ns >= pair->end_ns)
+		return ow_error_set(err, EINVAL, "the captures begin after the time of --until");
 	if (pair->end_ns < INT64_MAX - o->wait_ns)
 		pair->stop_ns = pair->end_ns + o->wait_ns;
 	return 0;
@@ -175,7 +178,7 @@ static int look_at_streams(struct ow_local_pair *pair, struct ow_error *err)
 		return r;
 	o->identity.hash_limit = start.hash_limit;
 	o->clock = start.shift_ns ? OW_CLOCK_RELATIVE : o->clock;
-	pair->first_ns = start.first_ns;
+	pair->first_ns = start.first_ns > o->since_ns ? start.first_ns : o->since_ns - 1;
 	return 0;
 }
 

@@ -103,7 +103,10 @@
 	X(INTERFACE_DOWN, interface_down, "%s was down")                                                             \
 	X(WAS_SILENT, was_silent, "%s was silent")                                                                   \
 	X(WAS_DISCONNECTED, was_disconnected, "%s was disconnected")                                                 \
-	X(HAS_NOT_GROWN, has_not_grown, "%s had not grown")                                                          \
+	X(HAD_NOT_GROWN, had_not_grown, "%s had not grown")                                                          \
+	X(WAS_TRUNCATED, was_truncated, "%s was truncated")                                                          \
+	X(LOST_A_FILE, lost_a_file, "%s lost a file before it was read")                                             \
+	X(OUT_OF_ORDER, out_of_order, "%s was out of order")                                                         \
 	X(INTERFACE_REPLACED, interface_replaced, "%s was replaced")                                                 \
 	X(NOT_KNOWN, not_known, "not known")
 

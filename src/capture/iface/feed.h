@@ -47,3 +47,9 @@ int ow_feed_open_command(const char *command, const char *title, struct ow_feed 
 
 /* Splits a command into words, a NULL behind them. free() frees both. -EINVAL with err: what only a shell can do. */
 int ow_feed_split(const char *command, char ***ret_words, struct ow_error *err);
+
+/*
+ * Files that grow: a file, or the files of a folder or pattern (capture/file/file_set.h), one after the other in the order
+ * of their first packets. New ones are read when they come; files may be renamed, replaced and truncated. Never ends.
+ */
+int ow_feed_open_files(const char *argument, struct ow_feed **ret_feed, struct ow_error *err);

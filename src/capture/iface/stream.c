@@ -164,6 +164,15 @@ static bool has_jumped(struct stream *s, int64_t time_ns, int64_t arrived_ns)
 	return arrived_ns - s->first_ns >= s->lag_ns;
 }
 
+/* The place of a frame has passed: nothing is known up to the latest one. */
+static void out_of_order(struct stream *s)
+{
+	if (!s->live.away)
+		ow_iface_lose(&s->live, "was out of order");
+	s->live.away = false;
+	s->live.back_ns = s->latest_ns;
+}
+
 /* Whether the frame is used. */
 static bool accept_frame(struct stream *s, int64_t time_ns, int64_t arrived_ns)
 {
@@ -172,8 +181,8 @@ static bool accept_frame(struct stream *s, int64_t time_ns, int64_t arrived_ns)
 	if (arrived_ns < s->first_ns)
 		s->first_ns = arrived_ns;
 	if (time_ns < s->live.passed_ns) {
-		/* It is of a time that was given up, or its place has passed: the capture is out of order. */
-		s->live.counts.dropped += time_ns >= s->given_ns;
+		if (time_ns >= s->given_ns)
+			out_of_order(s);
 		return false;
 	}
 	regain(s, time_ns);

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""oneway match --follow: files that grow, rotate, are renamed, truncated, compressed, or stop growing at one point."""
+import json
+import os
+import signal
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import zlib
+
+import command
+
+PATIENCE = 60
+SPEED = 4  # of the captures' time
+
+
+class Writer(threading.Thread):
+    """Writes the records of a capture as time passes. change(i): before record i; returns the path of another file, or None."""
+
+    def __init__(self, source, path, change=None, pack=False, until=None):
+        super().__init__()
+        with open(source, "rb") as f:
+            self.head = f.read(24)
+        self.records = command.read_pcap(source)
+        self.path, self.change, self.pack, self.until = path, change, pack, until
+        self.packer = None
+
+    def write(self, file, data):
+        if self.packer:
+            data = self.packer.compress(data) + self.packer.flush(zlib.Z_SYNC_FLUSH)
+        # Records come in two parts, as from a writer with a buffer.
+        file.write(data[: len(data) // 2])
+        file.flush()
+        file.write(data[len(data) // 2 :])
+        file.flush()
+
+    def open(self):
+        self.packer = zlib.compressobj(wbits=31) if self.pack else None
+        file = open(self.path, "wb")
+        self.write(file, self.head)
+        return file
+
+    def run(self):
+        first, start = self.records[0].time_ns, time.monotonic()
+        file = self.open()
+        for i, record in enumerate(self.records):
+            if self.until is not None and i >= self.until:
+                break
+            path = self.change(i, file) if self.change else None
+            if path:
+                if self.packer:
+                    file.write(self.packer.flush())
+                file.close()
+                self.path = path
+                file = self.open()
+            wait = start + (record.time_ns - first) / 1e9 / SPEED - time.monotonic()
+            if wait > 0.003:
+                time.sleep(wait)
+            seconds, rest = divmod(record.time_ns, 10**9)
+            self.write(file, struct.pack("<IIII", seconds, rest, len(record.frame), len(record.frame)) + record.frame)
+        if self.packer:
+            file.write(self.packer.flush())
+        file.close()
+
+
+class Follow(command.Case):
+    def make(self, *args):
+        """8 s of 500 packets a second."""
+        self.simulate("--rate", "500", *args, packets=4000)
+
+    def follow(self, a, b, *options):
+        self.out, self.err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+        self.addCleanup(self.out.close)
+        self.addCleanup(self.err.close)
+        self.process = subprocess.Popen(
+            [command.PROGRAM, "match", "--follow", "--one-direction", "--json", "--lag", "2s", *options, a, b], stdout=self.out, stderr=self.err
+        )
+        self.addCleanup(self.stop)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def lines(self):
+        text = os.pread(self.out.fileno(), 1 << 26, 0).decode()
+        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+    def results(self):
+        return [r for r in self.lines() if r.get("final")]
+
+    def errors(self):
+        return os.pread(self.err.fileno(), 1 << 20, 0).decode()
+
+    def wait_for(self, what, condition):
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"{what} did not come: {self.errors()} {self.results()[-2:]}")
+            time.sleep(0.05)
+
+    def end(self, code=0):
+        self.process.send_signal(signal.SIGINT)
+        self.assertEqual(self.process.wait(timeout=PATIENCE), code, self.errors())
+        for r in self.results():
+            if r["status"] != "unknown":
+                self.assertEqual(r["sent"], r["matched"] + r["late"] + r["lost"] + r["pending"], r)
+        return self.results()
+
+    def run_writers(self, *writers):
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            self.addCleanup(writer.join)
+        return writers
+
+    def check_truth(self, results):
+        """Each interval that is measured, against the whole captures."""
+        sent, arrived = ([(r.time_ns, r.frame[34:]) for r in command.read_pcap(path)] for path in (self.a, self.b))
+        there = {payload for _, payload in arrived}
+        self.assertEqual(len({payload for _, payload in sent}), len(sent))
+        measured = [r for r in results if r["status"] == "measured"]
+        self.assertGreaterEqual(len(measured), 4, results)
+        for r in measured:
+            here = [payload for t, payload in sent if 0 <= t - r["start_ns"] < r["length_ns"]]
+            self.assertEqual(r["sent"], len(here), r)
+            self.assertEqual(r["lost"], sum(payload not in there for payload in here), r)
+
+    def rotate(self, name, every):
+        return lambda i, file: self.path(f"{name}_{i // every:03}.pcap") if i and i % every == 0 else None
+
+    def test_rotating_sets(self):
+        self.make("--loss", "0.05")
+        writers = self.run_writers(
+            Writer(self.a, self.path("x_000.pcap"), self.rotate("x", 700)), Writer(self.b, self.path("y_000.pcap"), self.rotate("y", 900))
+        )
+        self.follow(f"client={self.path('x_*')}", f"server={self.path('y_*')}")
+        self.wait_for("a result while they grow", lambda: self.results())
+        self.assertTrue(any(w.is_alive() for w in writers))
+        for writer in writers:
+            writer.join()
+        last = max(r.time_ns for r in writers[0].records)
+        self.wait_for("the last interval", lambda: self.results()[-1]["start_ns"] > last - 2 * 10**9)
+        results = self.end()
+        self.assertEqual({r["from"] for r in results}, {"client"})
+        self.check_truth(results)
+        self.assertGreater(sum(r["lost"] or 0 for r in results), 0)
+        summary = [line["summary"] for line in self.lines() if "summary" in line]
+        self.assertEqual(len(summary), 1)
+        self.assertEqual(summary[0]["lost"], sum(r["lost"] or 0 for r in results))
+
+    def no_loss(self, change, *causes, pack=False):
+        self.make()
+        grow = self.path("grow.pcap")
+        writers = self.run_writers(Writer(self.a, grow, change(grow), pack=pack), Writer(self.b, self.path("other.pcap")))
+        time.sleep(0.2)
+        self.follow(grow, self.path("other.pcap"))
+        for writer in writers:
+            writer.join()
+        last = max(r.time_ns for r in writers[0].records)
+        self.wait_for("the last interval", lambda: self.results() and self.results()[-1]["start_ns"] > last - 2 * 10**9)
+        results = self.end()
+        self.assertEqual([r for r in results if r["lost"] or r["extra"]], [])
+        known = [r for r in results if r["start_ns"] + 2 * 10**9 < last]
+        if not causes:
+            self.assertEqual([r for r in known if r["status"] != "measured"], [])
+        for cause in causes:
+            self.assertIn(cause, {r["cause_code"] for r in known if r["status"] == "unknown"})
+        self.assertGreaterEqual(sum(r["status"] == "measured" for r in known), 2, [(r["start_ns"], r["status"], r.get("cause")) for r in results])
+
+    def test_renamed(self):
+        def change(path):
+            def rename(i, file):
+                if i and i % 1100 == 0:
+                    os.rename(path, f"{path}.{i}")
+                    return path
+
+            return rename
+
+        self.no_loss(change)
+
+    def test_compressed(self):
+        self.no_loss(lambda path: None, pack=True)
+
+    def test_truncated(self):
+        """As logrotate's copytruncate: packets that were not read in time are gone. Then nothing is known, and nothing lost."""
+
+        def change(path):
+            return lambda i, file: path if i == 2000 else None
+
+        self.no_loss(change, "was_truncated")
+
+    def test_grows_at_one_point_only(self):
+        self.make()
+        writers = self.run_writers(Writer(self.a, self.path("x.pcap")), Writer(self.b, self.path("y.pcap"), until=1500))
+        time.sleep(0.2)
+        self.follow(self.path("x.pcap"), self.path("y.pcap"))
+        for writer in writers:
+            writer.join()
+        self.wait_for("an unknown interval", lambda: self.results() and self.results()[-1]["status"] == "unknown")
+        results = self.end()
+        self.assertEqual([r for r in results if r["lost"]], [])
+        self.assertIn("had_not_grown", {r.get("cause_code") for r in results})
+
+    def test_until(self):
+        self.make()
+        self.follow(self.a, self.b, "--until", "+5s")
+        self.assertEqual(self.process.wait(timeout=PATIENCE), 0, self.errors())
+        self.assertLessEqual(len(self.results()), 5)
+        self.assertEqual({r["status"] for r in self.results()}, {"measured"})
+
+    def test_refused(self):
+        self.make()
+        for args, text in (
+            (["--csv", "x.csv", "--one-direction"], "--csv does not go with --follow"),
+            ([], "--forward"),
+            (["--one-direction", self.a], "two points"),
+        ):
+            self.assert_refused(command.oneway("match", "--follow", *args, self.a, self.b), 2, text)
+        self.assert_refused(command.oneway("match", "--lag", "1s", self.a, self.b), 2, "--lag is for --follow")
+        bad = self.path("bad.pcap")
+        with open(bad, "wb") as f:
+            f.write(b"this is no capture at all")
+        self.assert_refused(command.oneway("match", "--follow", "--one-direction", self.a, bad), 1, "no capture", "bad")
+        self.assert_refused(command.oneway("match", "--follow", "--one-direction", self.a, self.path("none.pcap")), 1, "none.pcap")
+
+
+if __name__ == "__main__":
+    unittest.main()
