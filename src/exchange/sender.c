@@ -56,6 +56,12 @@ static struct ow_comparison *comparison_of(struct ow_slot *slot)
 
 static void advance(struct ow_exchange *x);
 
+/* The cause of an interval that could not be compared. */
+static const char *failure(int error)
+{
+	return error == -ENOMEM ? ow_cause_out_of_memory : strerror(-error);
+}
+
 /* -- results ------------------------------------------------------------------------------------------------------ */
 
 /* The other point has the final results of all intervals before this one. */
@@ -471,7 +477,7 @@ static void advance(struct ow_exchange *x)
 		if (r == 0 && c->stage == OW_STAGE_TURN && turn)
 			r = x->method->turn(c);
 		if (r < 0)
-			ow_comparison_unknown(c, strerror(-r));
+			ow_comparison_unknown(c, failure(r));
 		turn &= c->stage >= OW_STAGE_NAMED;
 	}
 	settle_ready(x);
@@ -586,7 +592,7 @@ static int take_synopsis(struct ow_exchange *x, struct ow_comparison *c, const s
 		return r;
 	}
 	if (r < 0)
-		ow_comparison_unknown(c, strerror(-r));
+		ow_comparison_unknown(c, failure(r));
 	return 0;
 }
 
@@ -648,7 +654,7 @@ static int on_times(struct ow_exchange *x, const struct ow_message *message, siz
 		return r;
 	}
 	if (r < 0)
-		ow_comparison_unknown(c, r == -ESTALE ? ow_cause_peer_sample_changed : strerror(-r));
+		ow_comparison_unknown(c, r == -ESTALE ? ow_cause_peer_sample_changed : failure(r));
 	advance(x);
 	return 0;
 }

@@ -173,8 +173,8 @@ struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const str
 	                                .synopsis_seed = open->synopsis_seed,
 	                                .wire = wire,
 	                                .sending = sending,
-	                                .until = INT64_MAX,
-	                                .why = "the recording ends"};
+	                                .until = INT64_MAX};
+	memcpy(lane->why, ow_cause_recording_ended, sizeof ow_cause_recording_ended);
 	d->lanes[d->lane_count++] = lane;
 	if (wire > peer->wire_max)
 		peer->wire_max = wire;

@@ -14,6 +14,7 @@
 #include "point/daemon_private.h"
 #include "point/daemon_record.h"
 #include "point/daemon_trust.h"
+#include "result/cause.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static void change_lanes(struct ow_daemon *d, const struct ow_config *next)
 		/* A lane that is to be started was proposed by this point. */
 		lane->filter = same ? filter_of(then, lane->open.class_name) : NULL;
 		if (!same && lane->until == INT64_MAX)
-			ow_daemon_lane_stop(lane, "the segment was changed");
+			ow_daemon_lane_stop(lane, ow_cause_segment_changed);
 	}
 }
 

@@ -41,6 +41,8 @@
 	X(STOPPED, stopped, "this point was stopped")                                                                \
 	X(CAPTURES_ENDED, captures_ended, "the captures have ended")                                                 \
 	X(RECORDING_ENDED, recording_ended, "the recording has ended")                                               \
+	X(RECORDING_ENDS, recording_ends, "the recording ends")                                                      \
+	X(SEGMENT_CHANGED, segment_changed, "the segment was changed")                                               \
 	X(RING_FULL_SENDING, ring_full_sending, "%s missed %" PRIu64 " %s (ring full): extra packets may be its")    \
 	X(RING_FULL, ring_full, "%s missed %" PRIu64 " %s (ring full)")                                              \
 	X(FILTER_TAKES_NONE, filter_takes_none, "the filter takes no packet at %.24s: is it tagged alike?")          \
