@@ -248,7 +248,7 @@ static void note_stop(const struct judging *j, const struct ow_scope_flow *flow,
 	struct ow_scope_verdict *v = j->v;
 	uint32_t missing = f->run.missing;
 	if (f->stopped || !f->matched || missing < OW_SCOPE_WHOLE_MIN || f->sent_ns - f->run.matched_ns < v->wait_ns ||
-	    missing * log(j->q) > log(OW_SCOPE_UNLIKELY) || w->first_ns < f->run.matched_ns)
+	    missing < v->unlikely || w->first_ns < f->run.matched_ns)
 		return;
 	f->stopped = true;
 	ow_scope_tell(v, OW_SCOPE_STOPPED, w->first_ns, flow->network, flow->version,

@@ -36,7 +36,7 @@ table netdev truth {{
 """
 LONDON = """point: london
 psk: lab.psk
-{memory}interfaces:
+{top}interfaces:
 {interfaces}
 segments:
   - name: london-paris
@@ -46,7 +46,7 @@ segments:
 PARIS = """point: paris
 listen: 0.0.0.0:8620
 psk: lab.psk
-{memory}interfaces:
+{top}interfaces:
 {interfaces}
 segments:
   - name: london-paris
@@ -309,14 +309,15 @@ class Ways(Network):
 class Pair:
     """london and paris with the configurations of docs/point.md on a network."""
 
-    def __init__(self, case, network, at=("a", "b"), interfaces=(("eth0",), ("eth0",)), more=("", ""), env=(None, None), memory=None):
+    def __init__(self, case, network, at=("a", "b"), interfaces=(("eth0",), ("eth0",)), more=("", ""), env=(None, None), memory=None, store=False):
         self.case, self.network, self.at = case, network, at
         self.folder = case.path("")
         case.keys("psk")
         names = ("london", "paris")
         for name, text, interface, lines in zip(names, (LONDON, PARIS), interfaces, more):
             lists = "\n".join(f"  - name: {i}" for i in interface)
-            case.write(name + ".yaml", text.format(interfaces=lists, address=network.address, more=lines, memory=f"memory: {memory}\n" if memory else ""))
+            top = (f"memory: {memory}\n" if memory else "") + (f"store: {name}.db\n" if store else "")
+            case.write(name + ".yaml", text.format(interfaces=lists, address=network.address, more=lines, top=top))
         self.point = {}
         for name, place, e in reversed(list(zip(names, at, env))):
             self.point[name] = points.Point(case.path(name + ".yaml"), prefix=network.prefix(place), env=e)

@@ -5,8 +5,11 @@ Clocks that are apart are in test_clock_steps.py.
 
 Without arguments all tests run, several networks at a time."""
 import concurrent.futures
+import contextlib
 import json
 import os
+import re
+import sqlite3
 import subprocess
 import sys
 import time
@@ -196,23 +199,49 @@ class SeveralWays(Case):
         self.assertRegex(pair.log["london"], r"warning: .* of the packets of \d+ flows of 10\.2\..* do not pass paris: this looks like load sharing")
         self.assertTrue(self.total(lane, "lost")[0])
 
-    def test_detour(self):
-        """Traffic goes around b for 8 s. Packets that do not come are of whole flows, and the log says that they stopped."""
+    def detour(self, network, seconds, **options):
+        """50 flows; what goes to a network takes another way around b for some seconds."""
         n = self.network()
 
         def detour(pair):
             time.sleep(3)
-            n.route("m", "10.2.0.0/16 via 10.0.4.2")
-            time.sleep(8)
-            n.route("m", "10.2.0.0/16 via 10.0.3.2")
+            n.route("m", network + " via 10.0.4.2")
+            time.sleep(seconds)
+            n.route("m", network + " via 10.0.3.2")
 
-        pair = self.run_pair(n, {"s": [stream("10.2", count=6800, rate=400, flows=50)]}, detour)
+        pair = self.run_pair(n, {"s": [stream("10.2", count=400 * (seconds + 9), rate=400, flows=50)]}, detour, **options)
         for at in ("london", "paris"):
             lane = pair.lane("london", at)
+            self.assert_measured(lane)
             lost, whole, extra = self.total(lane, "lost", "lost_whole_flows", "extra")
             self.assertEqual((lost - whole, extra), (0, 0), brief(lane))
-        self.assertRegex(pair.log["london"], r"warning: .* since \S+ \d+ flows of 10\.2\.\S+ no longer pass paris")
-        self.assertRegex(pair.log["london"], r" since \S+ \d+ flows of 10\.2\.\S+ pass paris again")
+            self.assertEqual(lost, pair.truth["london", "out"] - pair.truth["paris", "in"], brief(lane))
+        stopped = re.findall(r"warning: .* since \S+ (\d+) flows of 10\.2\.\S+ no longer pass paris", pair.log["london"])
+        back = re.findall(r" since \S+ (\d+) flows of 10\.2\.\S+ pass paris again", pair.log["london"])
+        return pair, sum(map(int, stopped)), sum(map(int, back))
+
+    def test_detour(self):
+        """All of it for 8 s. Nothing is lost but whole flows, in JSON, store and text, and the log says that all of them stopped."""
+        pair, stopped, back = self.detour("10.2.0.0/16", 8, store=True)
+        self.assertEqual((stopped, back), (50, 50), pair.log["london"])
+        for name in ("london", "paris"):
+            lost = self.total(pair.lane("london", name), "lost")[0]
+            with contextlib.closing(sqlite3.connect(self.path(name + ".db"))) as store:
+                rows = store.execute("select sum(lost), sum(lost_whole_flows), sum(extra) from result join lane on lane.id = result.lane where from_point = 'london'").fetchone()
+            self.assertEqual(rows, (lost, lost, 0))
+            rows = [line.split() for line in command.oneway("results", self.path(name + ".db"), "--from", "london", "--final").stdout.splitlines()]
+            # Columns after the time, the class and the lane: sent, lost and, if there are any, those of whole flows.
+            whole = [row for row in rows if "london>paris" in row and row[4] != "0"]
+            self.assertEqual((sum(int(row[4]) for row in whole), sum(int(row[5]) for row in whole)), (lost, lost), rows)
+
+    def test_detour_of_half(self):
+        pair, stopped, back = self.detour("10.2.0.0/23", 4)
+        self.assertEqual(stopped, back, pair.log["london"])
+        self.assertTrue(10 < stopped < 40, pair.log["london"])
+
+    def test_short_detour(self):
+        """As long as the waiting time: flows that lack packets for less are not told, but none of them counts as loss of single packets."""
+        self.detour("10.2.0.0/16", 2)
 
 
 class ShortFlows(Case):
