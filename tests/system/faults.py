@@ -50,9 +50,9 @@ def run(*words):
 class Net:
     """The hosts, the wire and its traffic."""
 
-    def __init__(self, interval_ms, loss, rate, seed, prefix):
+    def __init__(self, interval_ms, loss, rate, seed, prefix, base="2ms"):
         self.process = subprocess.Popen(
-            [*prefix, LABWIRE, f"{interval_ms}ms", "weibull:200us,0.8", str(loss), "0", "0", str(seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*prefix, LABWIRE, f"{interval_ms}ms", "weibull:200us,0.8", str(loss), "0", "0", str(seed), base], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         first = self.process.stdout.readline()
         if not first:

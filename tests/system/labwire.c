@@ -3,9 +3,9 @@
  * The lab's hosts, wire and traffic without points: whoever starts this puts points of his own into the namespaces, and
  * is told the truth about every interval.
  *
- *     labwire INTERVAL DELAY LOSS REORDER DUPLICATE SEED [DELAY LOSS]
+ *     labwire INTERVAL DELAY LOSS REORDER DUPLICATE SEED [BASE | DELAY LOSS]
  *
- * REORDER and DUPLICATE are shares; the second delay and loss are those from b to a. Lines of JSON come out: {"hosts":
+ * REORDER and DUPLICATE are shares; BASE is the least delay (2ms); the second delay and loss are those from b to a. Lines of JSON come out: {"hosts":
  * {"a": PATH, "b": PATH}} (for nsenter --net=PATH), then a line for each interval and direction, and at last one for
  * the run. Commands come in, a line each, until the end of the input ends everything:
  *
@@ -256,15 +256,16 @@ int main(int argc, char **argv)
 	struct wire wire = {.control = -1};
 	struct ow_impair_options *impair = &wire.relay.impair;
 	struct ow_error err = {""};
-	if (argc != 7 && argc != 9) {
-		fprintf(stderr, "usage: labwire INTERVAL DELAY LOSS REORDER DUPLICATE SEED [DELAY LOSS]\n");
+	if (argc < 7 || argc > 9) {
+		fprintf(stderr, "usage: labwire INTERVAL DELAY LOSS REORDER DUPLICATE SEED [BASE | DELAY LOSS]\n");
 		return 2;
 	}
 	ow_sim_defaults(&impair->path);
 	impair->path.base_delay_ns = BASE_NS;
 	impair->hold_ns = HOLD_NS;
 	if (ow_duration_parse(argv[1], &wire.relay.interval_ns, &err) < 0 ||
-	    ow_sim_delay_parse(argv[2], &impair->path.delay, &err) < 0)
+	    ow_sim_delay_parse(argv[2], &impair->path.delay, &err) < 0 ||
+	    (argc == 8 && ow_duration_parse(argv[7], &impair->path.base_delay_ns, &err) < 0))
 		give_up("arguments", &err);
 	impair->path.loss = (struct ow_sim_loss){.ratio = strtod(argv[3], NULL)};
 	impair->reorder = strtod(argv[4], NULL);
