@@ -42,7 +42,7 @@ static struct ow_interval_packets *make_page(enum kind kind, const struct ow_ide
 		struct ow_sighting stamp[4096];
 	} c;
 	struct ow_interval_log_options options = {
-		.identity = *identity, .length_ns = LENGTH_NS, .stamps_max = 4 * PACKETS, .open_max = 4};
+		.identity = *identity, .length_ns = LENGTH_NS, .sightings_max = 4 * PACKETS, .open_max = 4};
 	struct ow_interval_log *ledger;
 	if (ow_interval_log_create(&options, &ledger) < 0)
 		fail("memory");
@@ -51,7 +51,7 @@ static struct ow_interval_packets *make_page(enum kind kind, const struct ow_ide
 		for (; i < PACKETS && c.chunk.count < 4096; i++) {
 			if (leave && i % leave == 0)
 				continue;
-			c.chunk.stamp[c.chunk.count++] =
+			c.chunk.sighting[c.chunk.count++] =
 				(struct ow_sighting){flood_id(identity, number[kind][i]), (int64_t)i * 1000};
 		}
 		c.chunk.packets = c.chunk.count;
@@ -69,7 +69,7 @@ static void check_pairs(const struct ow_interval_packets *a, const struct ow_int
 {
 	uint32_t *of_a = malloc((a->count + 1) * sizeof *of_a), *of_b = malloc((b->count + 1) * sizeof *of_b);
 	size_t pairs = 0;
-	if (!of_a || !of_b || ow_pairing(a->stamp, a->count, b->stamp, b->count, of_a, of_b) < 0)
+	if (!of_a || !of_b || ow_pairing(a->sighting, a->count, b->sighting, b->count, of_a, of_b) < 0)
 		fail("memory");
 	for (size_t i = 0; i < a->count; i++)
 		pairs += of_a[i] != OW_PAIRING_NONE;
@@ -87,8 +87,8 @@ static void check_fold(const struct ow_interval_packets *a, const struct ow_inte
 	struct ow_fold_difference difference = {0};
 	if (ow_fold_create(&params, 5, &mine) < 0 || ow_fold_create(&params, 5, &theirs) < 0)
 		fail("memory");
-	mine->ops->add(mine, a->stamp, a->count);
-	theirs->ops->add(theirs, b->stamp, b->count);
+	mine->ops->add(mine, a->sighting, a->count);
+	theirs->ops->add(theirs, b->sighting, b->count);
 	if (ow_synopsis_subtract(mine, theirs, NULL) < 0 || ow_fold_peel(mine, NULL, &difference) < 0)
 		fail("fold");
 	if (!difference.complete || difference.as - difference.bs != a->count - b->count)

@@ -161,7 +161,7 @@ static void enter(struct ow_interval_packets *page, const struct packet *packet,
 		number = number ? number : ow_lane_flows_add(&page->flows, flow, UINT32_MAX);
 		page->flows.flow[number - 1].packets++;
 	}
-	page->stamp[page->count++] = (struct ow_sighting){packet->id, T0 + packet->time_ns - page->start_ns, number};
+	page->sighting[page->count++] = (struct ow_sighting){packet->id, T0 + packet->time_ns - page->start_ns, number};
 }
 
 static struct ow_interval_packets *make_page(struct duet *duet, struct point *p)
@@ -177,7 +177,7 @@ static struct ow_interval_packets *make_page(struct duet *duet, struct point *p)
 	page->length_ns = load->length_ns;
 	page->shift_ns = ow_cuts_shift(&p->cuts, p->next);
 	page->end_shift_ns = ow_cuts_shift(&p->cuts, p->next + 1);
-	page->stamp = memory(end - p->taken, sizeof *page->stamp);
+	page->sighting = memory(end - p->taken, sizeof *page->sighting);
 	for (; p->taken < end; p->taken++) {
 		const struct packet *packet = &p->packet[p->taken];
 		enter(page, packet, load->shared ? &duet->flow[packet->flow] : NULL);

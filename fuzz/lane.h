@@ -71,7 +71,7 @@ static inline struct ow_interval_packets *lane_page(int64_t interval, bool at_a,
 	page->length_ns = LANE_LENGTH;
 	page->total_packets = page->count;
 	page->total_bytes = 100 * page->count;
-	page->stamp = stamps;
+	page->sighting = stamps;
 	page->copy = copies.copy;
 	page->copies = copies.copies;
 	copies.copy = NULL;
@@ -92,5 +92,5 @@ static inline void lane_flows(struct ow_interval_packets *page)
 			abort();
 	}
 	for (size_t i = 0; i < page->count; i++)
-		page->stamp[i].flow = (uint32_t)(page->stamp[i].id % 6);
+		page->sighting[i].flow = (uint32_t)(page->sighting[i].id % 6);
 }

@@ -31,8 +31,8 @@ uint64_t ow_agree_retained(uint64_t bytes, const struct ow_retention *retention)
 size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention)
 {
 	/* Two intervals are open at a time; the others of open_max are for clocks that jump. */
-	uint64_t stamps = bytes / OW_SIGHTING_BYTES / (retention->intervals_max + 2);
-	return stamps < OW_SIGHTINGS_LEAST ? 0 : stamps;
+	uint64_t sightings = bytes / OW_SIGHTING_BYTES / (retention->intervals_max + 2);
+	return sightings < OW_SIGHTINGS_LEAST ? 0 : sightings;
 }
 
 uint64_t ow_agree_least(const struct ow_retention *retention)

@@ -146,11 +146,11 @@ bool ow_fold_steps_complete(const struct ow_fold_steps *s)
 
 /* -- leaving out -------------------------------------------------------------------------------------------------- */
 
-static int add_only(struct ow_fold_steps *s, size_t *room, const struct ow_sighting *stamp)
+static int add_only(struct ow_fold_steps *s, size_t *room, const struct ow_sighting *sighting)
 {
 	if (OW_GROW(s->only, *room, s->onlys + 1) < 0)
 		return -ENOMEM;
-	s->only[s->onlys++] = *stamp;
+	s->only[s->onlys++] = *sighting;
 	return 0;
 }
 
@@ -172,15 +172,15 @@ static int part(struct ow_fold_steps *s, const struct ow_fold_secret *secret, co
 	return r;
 }
 
-static uint64_t key_after(const struct ow_fold_secret *secret, const struct ow_sighting *stamp)
+static uint64_t key_after(const struct ow_fold_secret *secret, const struct ow_sighting *sighting)
 {
-	return ow_fold_key(secret, ow_copy_next(stamp->id));
+	return ow_fold_key(secret, ow_copy_next(sighting->id));
 }
 
 static bool is_ambiguous(const struct ow_fold_steps *s, const struct ow_fold_secret *secret,
-                         const struct ow_keyset *set, const struct ow_sighting *stamp)
+                         const struct ow_keyset *set, const struct ow_sighting *sighting)
 {
-	return ow_keyset_has(set, key_after(secret, stamp)) || (s->doubt && s->doubt(s->arg, stamp->id));
+	return ow_keyset_has(set, key_after(secret, sighting)) || (s->doubt && s->doubt(s->arg, sighting->id));
 }
 
 /* Usually there is nothing to leave out. */
@@ -238,15 +238,15 @@ static int leave_out_copies(struct ow_fold_steps *s, const struct ow_fold_secret
 		/* From the last to the first: a copy comes after its predecessors, so one pass follows a chain to its
 		 * start. */
 		for (size_t i = count; i-- > 0;) {
-			struct ow_sighting stamp = s->left[i];
-			bool out = is_ambiguous(s, secret, set, &stamp);
-			uint64_t key = out ? ow_fold_key(secret, stamp.id) : 0;
+			struct ow_sighting sighting = s->left[i];
+			bool out = is_ambiguous(s, secret, set, &sighting);
+			uint64_t key = out ? ow_fold_key(secret, sighting.id) : 0;
 			if (out && !ow_keyset_has(once, key)) {
 				int r = ow_keyset_add(set, key);
 				if (r < 0)
 					return r;
 			} else {
-				s->left[count - ++kept] = stamp;
+				s->left[count - ++kept] = sighting;
 			}
 		}
 		memmove(s->left, s->left + count - kept, kept * sizeof *s->left);

@@ -76,7 +76,7 @@ static size_t bytes_of(const struct ow_exchange *x, const struct ow_slot *slot)
 	const struct ow_interval_packets *packets = slot->packets;
 	if (!packets)
 		return x->slot_size;
-	return x->slot_size + sizeof *packets + packets->count * sizeof *packets->stamp +
+	return x->slot_size + sizeof *packets + packets->count * sizeof *packets->sighting +
 	       packets->copies * sizeof *packets->copy;
 }
 

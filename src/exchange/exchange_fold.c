@@ -352,7 +352,7 @@ static int start(struct ow_comparison *c)
 	int64_t begin = ow_clock_steady_ns();
 	ow_fold_steps_done(s);
 	/* An interval without packets is not a missing one. */
-	s->cache = f->c.slot.packets->stamp ? f->c.slot.packets->stamp : &nothing;
+	s->cache = f->c.slot.packets->sighting ? f->c.slot.packets->sighting : &nothing;
 	s->cached = s->packets = f->c.slot.packets->count;
 	int r = ow_fold_steps_push(s, f->pushed, ow_fold_of(f->pushed)->ams, f->c.theirs.packets);
 	f->c.cost.decode_ns += ow_clock_steady_ns() - begin;

@@ -14,15 +14,15 @@
 
 /* Packets of this interval with a waiting name: sorted by name, then by time. */
 struct waited {
-	struct ow_sighting *stamp;
+	struct ow_sighting *sighting;
 	size_t count, room;
 };
 
 static int add(struct waited *list, const struct ow_sighting *packet, uint64_t name)
 {
-	if (OW_GROW(list->stamp, list->room, list->count + 1) < 0)
+	if (OW_GROW(list->sighting, list->room, list->count + 1) < 0)
 		return -ENOMEM;
-	list->stamp[list->count++] = (struct ow_sighting){name, packet->time_ns, packet->flow};
+	list->sighting[list->count++] = (struct ow_sighting){name, packet->time_ns, packet->flow};
 	return 0;
 }
 
@@ -59,20 +59,20 @@ static int collect(const struct ow_comparison *c, struct waited *waited)
 	const struct ow_interval_packets *packets = c->slot.packets;
 	int r = 0;
 	for (size_t i = 0; i < packets->count && r == 0; i++) {
-		uint64_t name = c->x->method->name(c, packets->stamp[i].id);
+		uint64_t name = c->x->method->name(c, packets->sighting[i].id);
 		if (ow_missing_has(c->missing, name))
-			r = add(waited, &packets->stamp[i], name);
+			r = add(waited, &packets->sighting[i], name);
 	}
 	if (r == 0 && waited->count)
-		qsort(waited->stamp, waited->count, sizeof *waited->stamp, ow_sighting_by_id_and_time);
+		qsort(waited->sighting, waited->count, sizeof *waited->sighting, ow_sighting_by_id_and_time);
 	return r;
 }
 
 /* The number of packets of one name in a sorted list, from *at on. */
-static size_t count_name(const struct ow_sighting *stamp, size_t count, size_t at, uint64_t name)
+static size_t count_name(const struct ow_sighting *sighting, size_t count, size_t at, uint64_t name)
 {
 	size_t n = 0;
-	while (at + n < count && stamp[at + n].id == name)
+	while (at + n < count && sighting[at + n].id == name)
 		n++;
 	return n;
 }
@@ -131,8 +131,8 @@ static int regroup(const struct ow_missing *missing, struct ow_outcome *o, const
 	if (o->only_bs)
 		qsort(o->only_b, o->only_bs, sizeof *o->only_b, ow_sighting_by_id_and_time);
 	for (size_t i = 0, count; i < w->count; i += count) {
-		count = count_name(w->stamp, w->count, i, w->stamp[i].id);
-		regroup_name(missing, o, w->stamp + i, count, l);
+		count = count_name(w->sighting, w->count, i, w->sighting[i].id);
+		regroup_name(missing, o, w->sighting + i, count, l);
 	}
 	copy_before(o->only_a, o->only_as, &l->at_a, true, 0, l->a, &l->as);
 	copy_before(o->only_b, o->only_bs, &l->at_b, true, 0, l->b, &l->bs);
@@ -166,7 +166,7 @@ static int take_in_turn(struct ow_comparison *c)
 			snprintf(result->cause, sizeof result->cause, ow_cause_identical_waited, lists.doubtful);
 		}
 	}
-	free(waited.stamp);
+	free(waited.sighting);
 	return r;
 }
 
@@ -250,9 +250,9 @@ static int list_packets(struct alignment *g)
 	const struct ow_interval_packets *packets = g->c->slot.packets;
 	int r = 0;
 	for (size_t i = 0; i < packets->count && r == 0; i++) {
-		uint64_t name = g->c->x->method->name(g->c, packets->stamp[i].id);
+		uint64_t name = g->c->x->method->name(g->c, packets->sighting[i].id);
 		if (ow_keyset_has(&g->names, name))
-			r = add(&g->sent, &packets->stamp[i], name);
+			r = add(&g->sent, &packets->sighting[i], name);
 	}
 	for (size_t i = 0; i < o->only_bs + o->copies && r == 0; i++) {
 		const struct ow_sighting *packet = i < o->only_bs ? &o->only_b[i] : &o->copy[i - o->only_bs];
@@ -263,7 +263,7 @@ static int list_packets(struct alignment *g)
 			g->got[g->gots++] = (struct arrival){*packet, i};
 	}
 	if (g->sent.count)
-		qsort(g->sent.stamp, g->sent.count, sizeof *g->sent.stamp, ow_sighting_by_id_and_time);
+		qsort(g->sent.sighting, g->sent.count, sizeof *g->sent.sighting, ow_sighting_by_id_and_time);
 	if (g->gots)
 		qsort(g->got, g->gots, sizeof *g->got, ow_sighting_by_id_and_time);
 	return r;
@@ -357,15 +357,15 @@ static int align_names(struct alignment *g)
 		uint64_t name = g->got[i].packet.id;
 		for (gots = 0; i + gots < g->gots && g->got[i + gots].packet.id == name;)
 			gots++;
-		while (at < g->sent.count && g->sent.stamp[at].id < name)
-			g->only_a[g->only_as++] = g->sent.stamp[at++];
-		struct identical one = {g->sent.stamp + at, g->got + i,
-		                        count_name(g->sent.stamp, g->sent.count, at, name), gots, 0};
+		while (at < g->sent.count && g->sent.sighting[at].id < name)
+			g->only_a[g->only_as++] = g->sent.sighting[at++];
+		struct identical one = {g->sent.sighting + at, g->got + i,
+		                        count_name(g->sent.sighting, g->sent.count, at, name), gots, 0};
 		at += one.sents;
 		r = align_name(g, &one);
 	}
 	while (r == 0 && at < g->sent.count)
-		g->only_a[g->only_as++] = g->sent.stamp[at++];
+		g->only_a[g->only_as++] = g->sent.sighting[at++];
 	return r;
 }
 
@@ -450,7 +450,7 @@ static int align_by_times(struct ow_comparison *c)
 		r = align_lists(&g);
 	}
 	ow_keyset_done(&g.names);
-	free(g.sent.stamp);
+	free(g.sent.sighting);
 	free(g.got);
 	free(g.time_ns);
 	free(g.fate);

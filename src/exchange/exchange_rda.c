@@ -65,7 +65,7 @@ static int take_minhash(struct comparison *rda, const struct ow_synopsis *theirs
 	int r = ow_minhash_create(OW_MINHASH_SLOTS, rda->c.x->options.seed, &mine);
 	if (r < 0)
 		return r;
-	mine->ops->add(mine, rda->c.slot.packets->stamp, rda->c.slot.packets->count);
+	mine->ops->add(mine, rda->c.slot.packets->sighting, rda->c.slot.packets->count);
 	r = ow_minhash_difference(mine, theirs, rda->c.slot.packets->count, rda->c.theirs.packets, &differences);
 	ow_synopsis_free(mine);
 	if (r < 0)
@@ -110,9 +110,9 @@ static int take_table(struct comparison *rda)
 {
 	const struct ow_interval_packets *packets = rda->c.slot.packets;
 	int64_t begin = ow_clock_steady_ns();
-	rda->table->ops->add(rda->table, packets->stamp, packets->count);
+	rda->table->ops->add(rda->table, packets->sighting, packets->count);
 	int r = ow_rda_peel(rda->table, rda->other_table, &as_published.peel, &rda->peel);
-	struct ow_view a = {rda->table, packets->count, packets->stamp, packets->count};
+	struct ow_view a = {rda->table, packets->count, packets->sighting, packets->count};
 	if (r == 0)
 		r = list_asked(rda, &a);
 	rda->c.cost.decode_ns += ow_clock_steady_ns() - begin;
@@ -164,14 +164,14 @@ static int list_only_a(struct comparison *rda)
 		r = ow_keyset_add(&lost, rda->peel.lost[i]);
 	o->only_as = 0;
 	for (size_t i = 0; i < rda->c.slot.packets->count && r == 0; i++) {
-		const struct ow_sighting *stamp = rda->c.slot.packets->stamp + i;
-		if (!ow_keyset_has(&lost, stamp->id))
+		const struct ow_sighting *sighting = rda->c.slot.packets->sighting + i;
+		if (!ow_keyset_has(&lost, sighting->id))
 			continue;
 		if (o->only_as == rda->peel.losts)
 			r = -EBADMSG;
 		else
-			o->only_a[o->only_as++] = (struct ow_sighting){ow_comparison_base(&rda->c, stamp->id),
-			                                               stamp->time_ns, stamp->flow};
+			o->only_a[o->only_as++] = (struct ow_sighting){ow_comparison_base(&rda->c, sighting->id),
+			                                               sighting->time_ns, sighting->flow};
 	}
 	ow_keyset_done(&lost);
 	/* Ids that were never sent, or that occur twice. */
@@ -211,8 +211,8 @@ static int count_duplicated(const struct comparison *rda, const struct ow_messag
 	for (uint32_t i = 0; i < times->copies && r == 0; i++)
 		r = ow_keyset_add(&base, times->copy[i].base);
 	for (size_t i = 0; base.used && i < rda->c.slot.packets->count && r == 0; i++) {
-		if (ow_keyset_has(&base, rda->c.slot.packets->stamp[i].id))
-			r = ow_keyset_add(&sent, rda->c.slot.packets->stamp[i].id);
+		if (ow_keyset_has(&base, rda->c.slot.packets->sighting[i].id))
+			r = ow_keyset_add(&sent, rda->c.slot.packets->sighting[i].id);
 	}
 	uint64_t duplicated = 0;
 	for (uint32_t i = 0; i < times->copies; i++)
@@ -231,7 +231,7 @@ static int estimate(struct comparison *rda, const struct ow_message_times *times
 		return -ENOMEM;
 	for (uint32_t i = 0; i < times->times; i++)
 		cache[i] = (struct ow_sighting){rda->asked[i], times->time_ns[i]};
-	struct ow_view a = {rda->table, packets->count, packets->stamp, packets->count};
+	struct ow_view a = {rda->table, packets->count, packets->sighting, packets->count};
 	struct ow_view b = {rda->other_table, rda->c.theirs.packets, cache, times->times};
 	int r = ow_rda_estimate_with(&a, &b, &as_published, ret_estimate);
 	free(cache);

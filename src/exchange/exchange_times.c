@@ -109,7 +109,7 @@ static size_t place_of(const uint64_t *keys, size_t count, uint64_t key)
 }
 
 static void take_named(const struct lists *lists, const struct ow_interval_packets *packets,
-                       const struct ow_sighting *stamp, uint64_t name, struct found *found)
+                       const struct ow_sighting *sighting, uint64_t name, struct found *found)
 {
 	size_t place = place_of(lists->wanted, lists->wanteds, name);
 	found->hits++;
@@ -117,10 +117,10 @@ static void take_named(const struct lists *lists, const struct ow_interval_packe
 		return;
 	found->twice |= found->there[place];
 	found->there[place] = true;
-	found->time_ns[place] = stamp->time_ns;
-	found->flow[place] = stamp->flow;
-	found->place[place] = stamp - packets->stamp;
-	const struct ow_copy *copy = packets->copies ? ow_interval_packets_copy(packets, stamp->id) : NULL;
+	found->time_ns[place] = sighting->time_ns;
+	found->flow[place] = sighting->flow;
+	found->place[place] = sighting - packets->sighting;
+	const struct ow_copy *copy = packets->copies ? ow_interval_packets_copy(packets, sighting->id) : NULL;
 	if (copy && found->copies < lists->wanteds)
 		found->copy[found->copies++] = (struct ow_message_copy){(uint32_t)place, name_of(lists, copy->base_id)};
 }
@@ -199,12 +199,12 @@ static int part(const struct lists *lists, const struct ow_interval_packets *pac
 	    !found->kept)
 		return -ENOMEM;
 	for (size_t i = 0; i < packets->count; i++) {
-		uint64_t name = name_of(lists, packets->stamp[i].id);
+		uint64_t name = name_of(lists, packets->sighting[i].id);
 		if (ow_keyset_has(&lists->set, name)) {
-			take_named(lists, packets, &packets->stamp[i], name, found);
+			take_named(lists, packets, &packets->sighting[i], name, found);
 		} else {
 			found->at[found->kepts] = (uint32_t)i;
-			found->kept[found->kepts++] = packets->stamp[i];
+			found->kept[found->kepts++] = packets->sighting[i];
 		}
 	}
 	if (found->copies)

@@ -151,7 +151,7 @@ static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_par
 		int r = x->method->push(x, slot->packets, differences, &reception_of(slot)->banks, &synopsis);
 		if (r < 0)
 			return r;
-		synopsis->ops->add(synopsis, slot->packets->stamp, slot->packets->count);
+		synopsis->ops->add(synopsis, slot->packets->sighting, slot->packets->count);
 	}
 	return say_synopsis(x, slot, part, idle, synopsis, begin);
 }
@@ -294,7 +294,7 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 		return ow_error_set(err, EPROTO, "message ASK: %u cells are out of range", ask->cells);
 	if (r < 0)
 		return r;
-	synopsis->ops->add(synopsis, slot->packets->stamp, slot->packets->count);
+	synopsis->ops->add(synopsis, slot->packets->sighting, slot->packets->count);
 	return say_synopsis(x, slot, ask->part, 0, synopsis, begin);
 }
 

@@ -33,8 +33,8 @@ struct announced {
 struct held {
 	int64_t interval, start_ns;
 	unsigned sample_shift;
-	struct ow_lane_flows flows; /* of the whole interval */
-	struct ow_sighting *stamp;  /* ids are those of the first copies */
+	struct ow_lane_flows flows;   /* of the whole interval */
+	struct ow_sighting *sighting; /* ids are those of the first copies */
 	size_t count;
 };
 
@@ -74,7 +74,7 @@ int ow_receiver_scope_create(const struct ow_exchange *x, struct ow_receiver_sco
 static void held_done(struct held *held)
 {
 	ow_lane_flows_done(&held->flows);
-	free(held->stamp);
+	free(held->sighting);
 	*held = (struct held){0};
 }
 
@@ -291,22 +291,22 @@ static int join(struct ow_receiver_scope *s, const struct ow_scope_held *joins, 
 		int64_t ago_ns = packets ? packets->start_ns - held->start_ns : 0;
 		size_t kept = 0;
 		for (size_t i = 0; i < held->count && r == 0; i++) {
-			uint8_t what = joins[k].joins[held->stamp[i].flow - 1];
-			uint64_t weight = weight_of(s, held, &held->stamp[i], packets);
+			uint8_t what = joins[k].joins[held->sighting[i].flow - 1];
+			uint64_t weight = weight_of(s, held, &held->sighting[i], packets);
 			if (what == OW_SCOPE_HOLDS) {
-				held->stamp[kept++] = held->stamp[i];
+				held->sighting[kept++] = held->sighting[i];
 			} else if (what == OW_SCOPE_JOINS && packets) {
 				if (!weight)
 					continue;
 				/* The flow must have a number in this interval, too. */
-				const struct ow_scope_flow *flow = &held->flows.flow[held->stamp[i].flow - 1];
+				const struct ow_scope_flow *flow = &held->flows.flow[held->sighting[i].flow - 1];
 				r = OW_GROW(joined, room, joineds + 1);
 				if (r == 0)
 					r = ow_lane_flows_reopen(&packets->flows);
 				if (r == 0)
-					joined[joineds++] =
-						(struct ow_sighting){held->stamp[i].id, held->stamp[i].time_ns - ago_ns,
-					                             number_of(&packets->flows, flow)};
+					joined[joineds++] = (struct ow_sighting){held->sighting[i].id,
+					                                         held->sighting[i].time_ns - ago_ns,
+					                                         number_of(&packets->flows, flow)};
 			} else {
 				*ret_unshared += weight;
 			}
@@ -327,19 +327,19 @@ static int split(struct ow_interval_packets *packets, const uint8_t *in_scope, s
 	*held = (struct held){
 		.interval = packets->interval, .start_ns = packets->start_ns, .sample_shift = packets->sample_shift};
 	for (size_t i = 0; i < packets->count; i++)
-		out += !packets->stamp[i].flow || in_scope[packets->stamp[i].flow - 1] != OW_SCOPE_JOINS;
-	held->stamp = malloc((out + 1) * sizeof *held->stamp);
-	if (!held->stamp)
+		out += !packets->sighting[i].flow || in_scope[packets->sighting[i].flow - 1] != OW_SCOPE_JOINS;
+	held->sighting = malloc((out + 1) * sizeof *held->sighting);
+	if (!held->sighting)
 		return -ENOMEM;
 	for (size_t i = 0; i < packets->count; i++) {
-		struct ow_sighting packet = packets->stamp[i];
+		struct ow_sighting packet = packets->sighting[i];
 		if (packet.flow && in_scope[packet.flow - 1] == OW_SCOPE_JOINS) {
-			packets->stamp[kept++] = packet;
+			packets->sighting[kept++] = packet;
 			continue;
 		}
 		const struct ow_copy *copy = packets->copies ? ow_interval_packets_copy(packets, packet.id) : NULL;
 		packet.id = copy ? copy->base_id : packet.id;
-		held->stamp[held->count++] = packet;
+		held->sighting[held->count++] = packet;
 	}
 	packets->count = kept;
 	return 0;
@@ -359,8 +359,8 @@ static void drop_unlisted(struct held *held, uint64_t *ret_unshared)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < held->count; i++) {
-		if (held->stamp[i].flow)
-			held->stamp[kept++] = held->stamp[i];
+		if (held->sighting[i].flow)
+			held->sighting[kept++] = held->sighting[i];
 	}
 	*ret_unshared += held->count - kept;
 	held->count = kept;

@@ -182,17 +182,17 @@ static int put_aside(struct ow_comparison *c)
 	struct ow_interval_packets *packets = c->slot.packets;
 	size_t out = 0, kept = 0;
 	for (size_t i = 0; i < packets->count; i++)
-		out += !packets->stamp[i].flow || !c->in_scope[packets->stamp[i].flow - 1];
+		out += !packets->sighting[i].flow || !c->in_scope[packets->sighting[i].flow - 1];
 	if (!out)
 		return 0;
 	c->aside = malloc(out * sizeof *c->aside);
 	if (!c->aside)
 		return -ENOMEM;
 	for (size_t i = 0; i < packets->count; i++) {
-		if (packets->stamp[i].flow && c->in_scope[packets->stamp[i].flow - 1])
-			packets->stamp[kept++] = packets->stamp[i];
+		if (packets->sighting[i].flow && c->in_scope[packets->sighting[i].flow - 1])
+			packets->sighting[kept++] = packets->sighting[i];
 		else
-			c->aside[c->asides++] = packets->stamp[i];
+			c->aside[c->asides++] = packets->sighting[i];
 	}
 	packets->count = kept;
 	return 0;
@@ -259,7 +259,7 @@ int ow_sender_matched(const struct ow_comparison *c, struct ow_sighting **ret_pa
 		return -ENOMEM;
 	}
 	if (packets->count)
-		memcpy(all, packets->stamp, packets->count * sizeof *all);
+		memcpy(all, packets->sighting, packets->count * sizeof *all);
 	if (c->asides) {
 		memcpy(all + packets->count, c->aside, c->asides * sizeof *all);
 		ow_sightings_sort(all, count);

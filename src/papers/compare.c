@@ -15,7 +15,7 @@
 /* A packet at one point, and the number of its record, which gives the order in which the point saw it. */
 struct numbered {
 	uint64_t number;
-	struct ow_sighting stamp;
+	struct ow_sighting sighting;
 };
 
 struct list {
@@ -33,11 +33,11 @@ struct ow_compare {
 
 /* -- collecting --------------------------------------------------------------------------------------------------- */
 
-static int list_add(struct list *list, struct ow_sighting stamp, uint64_t number)
+static int list_add(struct list *list, struct ow_sighting sighting, uint64_t number)
 {
 	if (OW_GROW(list->item, list->room, list->count + 1) < 0)
 		return -ENOMEM;
-	list->item[list->count++] = (struct numbered){number, stamp};
+	list->item[list->count++] = (struct numbered){number, sighting};
 	return 0;
 }
 
@@ -80,37 +80,38 @@ static void on_progress(void *arg, double done)
 		c->options.match.on_progress(c->options.match.arg, done / 2);
 }
 
-/* -- stamps ------------------------------------------------------------------------------------------------------- */
+/* -- sightings ------------------------------------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
 	const struct numbered *x = a, *y = b;
 	if (x->number != y->number)
 		return x->number < y->number ? -1 : 1;
-	return (x->stamp.id > y->stamp.id) - (x->stamp.id < y->stamp.id);
+	return (x->sighting.id > y->sighting.id) - (x->sighting.id < y->sighting.id);
 }
 
 /* Sorts the packets into the order of the capture and gives copies different ids. Empties the list. */
-static int put_in_order(struct list *list, int64_t start_ns, struct ow_sighting **ret_stamps, size_t *ret_count)
+static int put_in_order(struct list *list, int64_t start_ns, struct ow_sighting **ret_sightings, size_t *ret_count)
 {
 	size_t count = list->count;
-	struct ow_sighting *stamps = malloc((count + 1) * sizeof *stamps);
-	if (!stamps)
+	struct ow_sighting *sightings = malloc((count + 1) * sizeof *sightings);
+	if (!sightings)
 		return -ENOMEM;
 	if (count)
 		qsort(list->item, count, sizeof *list->item, by_number);
 	for (size_t i = 0; i < count; i++)
-		stamps[i] = (struct ow_sighting){list->item[i].stamp.id, list->item[i].stamp.time_ns - start_ns};
+		sightings[i] =
+			(struct ow_sighting){list->item[i].sighting.id, list->item[i].sighting.time_ns - start_ns};
 	list_done(list);
-	*ret_stamps = stamps;
+	*ret_sightings = sightings;
 	*ret_count = count;
-	return ow_copies_rename(stamps, count);
+	return ow_copies_rename(sightings, count);
 }
 
 static int64_t earliest(const struct list *list, int64_t least)
 {
 	for (size_t i = 0; i < list->count; i++)
-		least = list->item[i].stamp.time_ns < least ? list->item[i].stamp.time_ns : least;
+		least = list->item[i].sighting.time_ns < least ? list->item[i].sighting.time_ns : least;
 	return least;
 }
 

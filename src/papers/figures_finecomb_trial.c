@@ -134,22 +134,22 @@ static int rig_make(struct rig *rig, unsigned kinds, unsigned runs, double beta,
 	return r;
 }
 
-static void rig_sent(void *arg, const struct ow_sighting *stamps, size_t count)
+static void rig_sent(void *arg, const struct ow_sighting *sightings, size_t count)
 {
 	struct rig *rig = arg;
 	rig->sent += count;
 	for (int k = 0; k < OW_COMB_KINDS; k++)
 		for (unsigned i = 0; i < rig->runs && rig->group[k].used; i++)
-			rig->group[k].a[i]->ops->add(rig->group[k].a[i], stamps, count);
+			rig->group[k].a[i]->ops->add(rig->group[k].a[i], sightings, count);
 }
 
-static void rig_received(void *arg, const struct ow_sighting *stamps, size_t count)
+static void rig_received(void *arg, const struct ow_sighting *sightings, size_t count)
 {
 	struct rig *rig = arg;
 	rig->received += count;
 	for (int k = 0; k < OW_COMB_KINDS; k++)
 		for (unsigned i = 0; i < rig->runs && rig->group[k].used; i++)
-			rig->group[k].b[i]->ops->add(rig->group[k].b[i], stamps, count);
+			rig->group[k].b[i]->ops->add(rig->group[k].b[i], sightings, count);
 }
 
 /* -- a point ------------------------------------------------------------------------------------------------------- */

@@ -85,18 +85,18 @@ static int watchers_make(struct watchers *w, const struct ow_lda_params *params,
 	return 0;
 }
 
-static void sent(void *arg, const struct ow_sighting *stamps, size_t count)
+static void sent(void *arg, const struct ow_sighting *sightings, size_t count)
 {
 	struct watchers *w = arg;
 	for (unsigned i = 0; i < w->runs; i++)
-		ow_lda_ops.add(&w->a[i]->base, stamps, count);
+		ow_lda_ops.add(&w->a[i]->base, sightings, count);
 }
 
-static void received(void *arg, const struct ow_sighting *stamps, size_t count)
+static void received(void *arg, const struct ow_sighting *sightings, size_t count)
 {
 	struct watchers *w = arg;
 	for (unsigned i = 0; i < w->runs; i++)
-		ow_lda_ops.add(&w->b[i]->base, stamps, count);
+		ow_lda_ops.add(&w->b[i]->base, sightings, count);
 }
 
 static int look(const struct ow_trace *t, const struct watchers *w, struct found *found)

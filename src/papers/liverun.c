@@ -31,17 +31,17 @@
  * that a capture misses. With much fewer the paper's MinHash sees no difference at all, and its RDA gets a single cell
  * per bank.
  */
-#define LOSS_LOW    1e-3
-#define LOSS_HIGH   2e-2
-#define STAMPS_MAX  (1u << 20)
-#define PATIENCE_NS (20 * OW_NS_PER_S)
-#define LANE        1
+#define LOSS_LOW      1e-3
+#define LOSS_HIGH     2e-2
+#define SIGHTINGS_MAX (1u << 20)
+#define PATIENCE_NS   (20 * OW_NS_PER_S)
+#define LANE          1
 
 /* -- packets ------------------------------------------------------------------------------------------------------ */
 
 /* The packets that a point sees in an interval, with times since its start. */
 struct seen {
-	struct ow_sighting *stamp;
+	struct ow_sighting *sighting;
 	size_t count, room;
 };
 
@@ -52,9 +52,9 @@ struct traffic {
 
 static int see(struct seen *seen, uint64_t id, int64_t time_ns)
 {
-	if (OW_GROW(seen->stamp, seen->room, seen->count + 1) < 0)
+	if (OW_GROW(seen->sighting, seen->room, seen->count + 1) < 0)
 		return -ENOMEM;
-	seen->stamp[seen->count++] = (struct ow_sighting){id, time_ns};
+	seen->sighting[seen->count++] = (struct ow_sighting){id, time_ns};
 	return 0;
 }
 
@@ -101,16 +101,16 @@ static int next_interval(struct traffic *t, unsigned interval, double scale, str
 	double arrived = (double)(truth.sent - truth.lost);
 	truth.mean_ns = sum / arrived;
 	truth.stddev_ns = sqrt(fmax(0, squares / arrived - truth.mean_ns * truth.mean_ns));
-	ow_sightings_sort(t->b.stamp, t->b.count);
+	ow_sightings_sort(t->b.sighting, t->b.count);
 	*ret_truth = truth;
 	return r;
 }
 
 static void traffic_done(struct traffic *t)
 {
-	free(t->a.stamp);
-	free(t->b.stamp);
-	free(t->later.stamp);
+	free(t->a.sighting);
+	free(t->b.sighting);
+	free(t->later.sighting);
 }
 
 /* -- points ------------------------------------------------------------------------------------------------------- */
@@ -237,7 +237,7 @@ static void *receiving_point(void *arg)
 /* Records the packets of an interval through the interval log. */
 static int make_packets(struct side *side, const struct seen *seen, unsigned interval)
 {
-	struct ow_chunk *chunk = malloc(sizeof *chunk + OW_CHUNK_STAMPS * sizeof *chunk->stamp);
+	struct ow_chunk *chunk = malloc(sizeof *chunk + OW_CHUNK_STAMPS * sizeof *chunk->sighting);
 	int r = chunk ? 0 : -ENOMEM;
 	for (size_t first = 0; first < seen->count && r == 0; first += OW_CHUNK_STAMPS) {
 		size_t count = seen->count - first < OW_CHUNK_STAMPS ? seen->count - first : OW_CHUNK_STAMPS;
@@ -246,7 +246,7 @@ static int make_packets(struct side *side, const struct seen *seen, unsigned int
 		                           .interval = interval,
 		                           .packets = count,
 		                           .bytes = count * PACKET_BYTES};
-		memcpy(chunk->stamp, seen->stamp + first, count * sizeof *seen->stamp);
+		memcpy(chunk->sighting, seen->sighting + first, count * sizeof *seen->sighting);
 		r = ow_interval_log_add(side->log, chunk);
 	}
 	free(chunk);
@@ -273,7 +273,7 @@ static int side_create(struct run *run, int which)
 	                                      .patience_ns = PATIENCE_NS,
 	                                      .intervals_max = 4};
 	ow_identity_seed(&options.identity, run->options->seed);
-	struct ow_interval_log_options of_log = {options.identity, run->t0_ns, LENGTH_NS, STAMPS_MAX, 4};
+	struct ow_interval_log_options of_log = {options.identity, run->t0_ns, LENGTH_NS, SIGHTINGS_MAX, 4};
 	struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .shift = on_shift, .arg = side};
 	side->run = run;
 	side->session = run->pair.session[which];

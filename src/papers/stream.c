@@ -46,7 +46,7 @@ static int64_t next_delay(struct maker *m)
  * The sighting at A of the i-th packet of the interval. For a packet of a neighbouring interval, i is negative or
  * beyond the last.
  */
-static struct ow_sighting next_stamp(struct maker *m, int64_t i)
+static struct ow_sighting next_sighting(struct maker *m, int64_t i)
 {
 	int64_t time_ns = (int64_t)floor(((double)i + ow_random_unit(&m->random)) * m->gap_ns);
 	return (struct ow_sighting){ow_random_u64(&m->random), time_ns};
@@ -65,9 +65,9 @@ static void count_common(struct maker *m, int64_t delay_ns)
 	truth->common++;
 }
 
-static void put(struct ow_sighting *list, size_t *count, struct ow_sighting stamp, int64_t delay_ns)
+static void put(struct ow_sighting *list, size_t *count, struct ow_sighting sighting, int64_t delay_ns)
 {
-	list[(*count)++] = (struct ow_sighting){stamp.id, stamp.time_ns + delay_ns};
+	list[(*count)++] = (struct ow_sighting){sighting.id, sighting.time_ns + delay_ns};
 }
 
 /*
@@ -79,14 +79,14 @@ static void make_neighbour(struct maker *m, int64_t first, int64_t end, enum dri
 	int64_t here = (int64_t)m->params->reorder[drift];
 	for (int64_t i = first; i < end; i++) {
 		bool in = drift == PRE_START ? i >= end - here : i < first + here;
-		struct ow_sighting stamp = next_stamp(m, i);
+		struct ow_sighting sighting = next_sighting(m, i);
 		int64_t delay_ns = next_delay(m);
 		if (in)
-			put(out->b, &out->bs, stamp, delay_ns);
+			put(out->b, &out->bs, sighting, delay_ns);
 		else if (drift == PRE_START)
-			put(out->before, &out->befores, stamp, delay_ns);
+			put(out->before, &out->befores, sighting, delay_ns);
 		else
-			put(out->after, &out->afters, stamp, delay_ns);
+			put(out->after, &out->afters, sighting, delay_ns);
 	}
 }
 
@@ -97,20 +97,20 @@ static void make_interval(struct maker *m)
 	struct ow_loss loss;
 	ow_loss_init(&loss, &(struct ow_sim_loss){p->loss, p->episode}, &m->random);
 	for (uint64_t i = 0; i < p->packets; i++) {
-		struct ow_sighting stamp = next_stamp(m, (int64_t)i);
-		out->a[out->as++] = stamp;
+		struct ow_sighting sighting = next_sighting(m, (int64_t)i);
+		out->a[out->as++] = sighting;
 		if (ow_loss_next(&loss, &m->random))
 			continue;
 		int64_t delay_ns = next_delay(m);
 		if (i < p->reorder[POST_START]) {
-			put(out->before, &out->befores, stamp, delay_ns);
+			put(out->before, &out->befores, sighting, delay_ns);
 		} else if (i >= p->packets - p->reorder[PRE_END]) {
-			put(out->after, &out->afters, stamp, delay_ns);
+			put(out->after, &out->afters, sighting, delay_ns);
 		} else {
-			put(out->b, &out->bs, stamp, delay_ns);
+			put(out->b, &out->bs, sighting, delay_ns);
 			count_common(m, delay_ns);
 			if (p->duplicate > 0 && ow_random_unit(&m->random) < p->duplicate)
-				put(out->b, &out->bs, stamp, next_delay(m));
+				put(out->b, &out->bs, sighting, next_delay(m));
 		}
 	}
 }

@@ -35,8 +35,8 @@ struct ow_trace_faults {
 
 struct ow_trace_watcher {
 	/* In order of time at each point. */
-	void (*sent)(void *arg, const struct ow_sighting *stamps, size_t count);
-	void (*received)(void *arg, const struct ow_sighting *stamps, size_t count);
+	void (*sent)(void *arg, const struct ow_sighting *sightings, size_t count);
+	void (*received)(void *arg, const struct ow_sighting *sightings, size_t count);
 	void *arg;
 	uint8_t *missing; /* set for lost packets; may be NULL */
 };

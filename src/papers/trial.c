@@ -137,10 +137,10 @@ struct trial {
 	struct ow_error err;
 };
 
-static void insert(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void insert(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
 	for (size_t i = 0; i < count; i += BATCH)
-		synopsis->ops->add(synopsis, stamps + i, count - i < BATCH ? count - i : BATCH);
+		synopsis->ops->add(synopsis, sightings + i, count - i < BATCH ? count - i : BATCH);
 }
 
 static void insert_all(struct trial *t, bool timed)

@@ -187,7 +187,7 @@ void ow_daemon_lane_text(const struct ow_daemon_lane *lane, char text[OW_LANE_TE
 	         lane->sending ? "to" : "from", lane->peer->name);
 }
 
-static void log_agreed(const struct ow_daemon_lane *lane, size_t stamps)
+static void log_agreed(const struct ow_daemon_lane *lane, size_t sightings)
 {
 	char name[OW_LANE_TEXT], length[OW_DURATION_TEXT], when[40] = "", identity[OW_VARIANT_TEXT];
 	time_t start = (time_t)(lane->open.t0_ns / OW_NS_PER_S);
@@ -200,7 +200,7 @@ static void log_agreed(const struct ow_daemon_lane *lane, size_t stamps)
 	ow_daemon_peer_log(lane->peer, OW_EVENT_INFO,
 	                   "agreed on %s: intervals of %s from %s.%03dZ, %s, identity %s, up to %zu packets each", name,
 	                   length, when, (int)(lane->open.t0_ns % OW_NS_PER_S / OW_NS_PER_MS),
-	                   lane->open.method == OW_MESSAGE_RDA ? "rda" : "fold", identity, stamps);
+	                   lane->open.method == OW_MESSAGE_RDA ? "rda" : "fold", identity, sightings);
 	const char *caution = lane->sending && lane->filter ? ow_packet_filter_caution(lane->filter) : NULL;
 	if (caution)
 		ow_daemon_peer_log(lane->peer, OW_EVENT_WARNING, "%s: %s", name, caution);
@@ -452,7 +452,7 @@ void ow_daemon_lane_options(const struct ow_daemon_lane *lane, struct ow_lane_op
 	};
 }
 
-static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_t open_max, struct ow_error *err)
+static int start_recording(struct ow_daemon_lane *lane, size_t sightings_max, size_t open_max, struct ow_error *err)
 {
 	struct ow_lane_options options;
 	int r = ow_daemon_lane_session(lane, lane->session_filter, sizeof lane->session_filter);
@@ -463,7 +463,7 @@ static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_
 	if (name && !lane->segment->to_peer)
 		return ow_error_set(err, EINVAL, "%s does not show the direction of packets: give to_peer", name);
 	ow_daemon_lane_options(lane, &options);
-	return ow_lane_log_create(&lane->daemon->logs, &options, stamps_max, open_max, &lane->log, err);
+	return ow_lane_log_create(&lane->daemon->logs, &options, sightings_max, open_max, &lane->log, err);
 }
 
 static void set_identity(struct ow_daemon_lane *lane)
@@ -484,7 +484,7 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 	struct ow_daemon *d = lane->daemon;
 	struct ow_retention retention;
 	uint64_t bytes;
-	size_t stamps;
+	size_t sightings;
 	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, d->clock.speed, &retention);
 	set_identity(lane);
 	int r = start_clock(lane);
@@ -493,19 +493,19 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 	if (r < 0)
 		return ow_error_set(err, -r, "%s", strerror(-r));
 	/* Memory first, because compiling the filter for each interface may take time. */
-	r = ow_daemon_memory_share(lane, &retention, &bytes, &stamps, err);
+	r = ow_daemon_memory_share(lane, &retention, &bytes, &sightings, err);
 	if (r < 0)
 		return r;
 	lane->granted = bytes;
 	d->memory_left -= bytes;
 	ow_exchange_retain(lane->exchange, ow_agree_retained(bytes, &retention));
-	r = start_recording(lane, stamps, retention.open_max, err);
+	r = start_recording(lane, sightings, retention.open_max, err);
 	if (r < 0)
 		return r;
 	lane->state = OW_LANE_RUNNING;
 	lane->agreed_ns = ow_clock_steady_ns();
 	ow_exchange_connected(lane->exchange, ow_daemon_lane_now_ns(lane));
-	log_agreed(lane, stamps);
+	log_agreed(lane, sightings);
 	return 0;
 }
 
@@ -513,10 +513,10 @@ void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes)
 {
 	struct ow_retention retention;
 	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, lane->daemon->clock.speed, &retention);
-	size_t stamps = ow_agree_stamps(bytes, &retention);
-	if (!lane->log || stamps == 0 || bytes >= lane->granted)
+	size_t sightings = ow_agree_stamps(bytes, &retention);
+	if (!lane->log || sightings == 0 || bytes >= lane->granted)
 		return;
-	ow_interval_log_set_max(lane->log->packets, stamps);
+	ow_interval_log_set_max(lane->log->packets, sightings);
 	ow_exchange_retain(lane->exchange, ow_agree_retained(bytes, &retention));
 	lane->daemon->memory_left += lane->granted - bytes;
 	lane->granted = bytes;

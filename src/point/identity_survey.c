@@ -79,8 +79,8 @@ static int take_sample(const struct ow_interval_packets *packets, struct ow_surv
 	if (!id)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		const struct ow_copy *copy = ow_interval_packets_copy(packets, packets->stamp[i].id);
-		id[i] = copy ? copy->base_id : packets->stamp[i].id;
+		const struct ow_copy *copy = ow_interval_packets_copy(packets, packets->sighting[i].id);
+		id[i] = copy ? copy->base_id : packets->sighting[i].id;
 	}
 	*ret_sample = (struct ow_survey_sample){packets->sample_shift, id, count};
 	return 0;

@@ -101,7 +101,7 @@ static int collect_names(struct join *join)
 	if (!join->past->results || !ow_interval_results_waiting(join->past->results))
 		return r;
 	for (size_t j = 0; r == 0 && j < join->b->count; j++) {
-		uint64_t id = join->b->stamp[j].id;
+		uint64_t id = join->b->sighting[j].id;
 		if (ow_interval_results_waits(join->past->results, id) > (join->of_b[j] == OW_PAIRING_NONE))
 			r = add_name(&join->names, id, id);
 	}
@@ -123,8 +123,8 @@ static int find_members(const struct names *names, const struct ow_interval_pack
 		 * other.
 		 */
 		if (i + AHEAD < packets->count)
-			ow_id_map_prefetch(&names->by_id, packets->stamp[i + AHEAD].id);
-		group[i] = group_named(names, packets->stamp[i].id);
+			ow_id_map_prefetch(&names->by_id, packets->sighting[i + AHEAD].id);
+		group[i] = group_named(names, packets->sighting[i].id);
 		start[group[i]]++;
 	}
 	/* start[0] has counted the packets without a group. */
@@ -191,9 +191,9 @@ static int list_times(struct join *join, const struct group *g)
 	if (n)
 		ow_interval_results_waiting_times(join->past->results, g->base, join->time_ns);
 	for (size_t i = 0; i < g->as; i++)
-		join->time_ns[n++] = join->a->start_ns + join->a->stamp[g->a[i]].time_ns;
+		join->time_ns[n++] = join->a->start_ns + join->a->sighting[g->a[i]].time_ns;
 	for (size_t j = 0; j < g->bs; j++)
-		join->time_ns[n++] = join->b->start_ns + join->b->stamp[g->b[j]].time_ns;
+		join->time_ns[n++] = join->b->start_ns + join->b->sighting[g->b[j]].time_ns;
 	return 0;
 }
 
@@ -232,9 +232,9 @@ static void learn_delays(struct join *join)
 	for (size_t i = 0; i < count; i++)
 		ow_plausible_add(p, delay_ns[i]);
 	for (size_t i = 0, step = join->a->count / OW_JOINED_SAMPLES + 1; i < join->a->count; i += step) {
-		const struct ow_sighting *a = &join->a->stamp[i];
+		const struct ow_sighting *a = &join->a->sighting[i];
 		if (join->of_a[i] != OW_PAIRING_NONE && !group_named(&join->names, a->id))
-			ow_plausible_add(p, join->b->stamp[join->of_a[i]].time_ns - a->time_ns);
+			ow_plausible_add(p, join->b->sighting[join->of_a[i]].time_ns - a->time_ns);
 	}
 	if (p->samples)
 		ow_plausible_update(p);
@@ -275,15 +275,15 @@ static void list_only_a(const struct join *join, struct ow_sighting *only_a)
 {
 	for (size_t i = 0, n = 0; i < join->a->count; i++) {
 		if (join->of_a[i] == OW_PAIRING_NONE)
-			only_a[n++] = (struct ow_sighting){base_of(&join->names, join->a->stamp[i].id),
-			                                   join->a->stamp[i].time_ns, join->a->stamp[i].flow};
+			only_a[n++] = (struct ow_sighting){base_of(&join->names, join->a->sighting[i].id),
+			                                   join->a->sighting[i].time_ns, join->a->sighting[i].flow};
 	}
 }
 
 /* In the order of arrival: delays, packets that only B has, and reordered packets. */
 static void list_arrivals(const struct join *join, struct ow_interval_results_input *in, struct ow_joined *joined)
 {
-	const struct ow_sighting *a = join->a->stamp, *b = join->b->stamp;
+	const struct ow_sighting *a = join->a->sighting, *b = join->b->sighting;
 	int64_t newest_ns = INT64_MIN;
 	size_t delays = 0, only_bs = 0, newest = 0;
 	uint64_t reordered = 0, ambiguous = 0;
@@ -328,8 +328,8 @@ static int note_shared(const struct join *join)
 	int r = 0;
 	ow_shared_flows_turn(join->past->shared, b->start_ns);
 	for (size_t j = 0; j < b->count && r == 0; j++) {
-		if (join->of_b[j] != OW_PAIRING_NONE && b->stamp[j].flow)
-			r = ow_shared_flows_add(join->past->shared, b->flows.flow[b->stamp[j].flow - 1].flow);
+		if (join->of_b[j] != OW_PAIRING_NONE && b->sighting[j].flow)
+			r = ow_shared_flows_add(join->past->shared, b->flows.flow[b->sighting[j].flow - 1].flow);
 	}
 	return r;
 }
@@ -359,9 +359,9 @@ static int note_flows(const struct join *join, struct ow_interval_results_input 
 		joined->is_matched[i] = join->of_a[i] != OW_PAIRING_NONE;
 	for (size_t j = 0, n = 0; j < b->count; j++) {
 		if (join->of_b[j] == OW_PAIRING_NONE)
-			joined->only_b[n++].flow = is_shared(join, &b->stamp[j]);
+			joined->only_b[n++].flow = is_shared(join, &b->sighting[j]);
 	}
-	in->packet = a->stamp;
+	in->packet = a->sighting;
 	in->packets = a->count;
 	in->is_matched = joined->is_matched;
 	in->flow = a->flows.flow;
@@ -374,11 +374,11 @@ static void take_sample(const struct join *join, struct ow_joined *joined)
 {
 	size_t step = join->a->count / OW_JOINED_SAMPLES + 1;
 	for (size_t i = 0; i < join->a->count; i += step) {
-		const struct ow_sighting *a = &join->a->stamp[i];
+		const struct ow_sighting *a = &join->a->sighting[i];
 		if (join->of_a[i] == OW_PAIRING_NONE || (join->names.groups && group_named(&join->names, a->id)))
 			continue;
 		joined->sample[joined->samples++] =
-			(struct ow_clock_sample){a->time_ns, join->b->stamp[join->of_a[i]].time_ns - a->time_ns};
+			(struct ow_clock_sample){a->time_ns, join->b->sighting[join->of_a[i]].time_ns - a->time_ns};
 	}
 }
 
@@ -451,7 +451,7 @@ static int count_repeated(const struct join *join, const struct ow_interval_resu
 	for (size_t i = 0; i < count; i++)
 		sieve[id[i] >> (64 - bits) >> 6] |= UINT64_C(1) << (id[i] >> (64 - bits) & 63);
 	for (size_t i = 0; count && i < before->count; i++) {
-		uint64_t name = before->stamp[i].id;
+		uint64_t name = before->sighting[i].id;
 		if (!(sieve[name >> (64 - bits) >> 6] >> (name >> (64 - bits) & 63) & 1))
 			continue;
 		uint64_t *found = bsearch(&name, id, count, sizeof *id, by_id);
@@ -499,7 +499,7 @@ int ow_interval_match_pair(const struct ow_interval_packets *a, const struct ow_
 	join.doubtful = calloc(b->count + 1, 1);
 	int r = join.of_a && join.of_b && join.doubtful ? 0 : -ENOMEM;
 	if (r == 0)
-		r = ow_pairing(a->stamp, a->count, b->stamp, b->count, join.of_a, join.of_b);
+		r = ow_pairing(a->sighting, a->count, b->sighting, b->count, join.of_a, join.of_b);
 	if (r == 0)
 		r = pair_identical(&join);
 	if (r == 0) {

@@ -53,11 +53,11 @@ static int add_log(struct ow_local_pair *pair, size_t lane, int side, struct ow_
 	log->source = lane_options.sources == 1u << OW_LOCAL_PAIR_TO ? OW_LOCAL_PAIR_TO : OW_LOCAL_PAIR_FROM;
 	uint64_t memory = o->memory ? o->memory : OW_LOCAL_PAIR_MEMORY;
 	/* Packets of two intervals for each log: one is filled while the other is compared. */
-	uint64_t stamps = memory / (2 * 2 * pair->lanes * sizeof(struct ow_sighting));
+	uint64_t sightings = memory / (2 * 2 * pair->lanes * sizeof(struct ow_sighting));
 	/* A stream may be ahead of the other one by the lag. */
 	uint64_t open = (uint64_t)((OPEN_NS + (pair->streams ? 2 * o->lag_ns : 0)) / o->length_ns);
 	open = open < OPEN_MOST ? open : OPEN_MOST;
-	return ow_lane_log_create(&pair->logs, &lane_options, stamps > STAMPS_MIN ? stamps : STAMPS_MIN,
+	return ow_lane_log_create(&pair->logs, &lane_options, sightings > STAMPS_MIN ? sightings : STAMPS_MIN,
 	                          open > OPEN_MIN ? open : OPEN_MIN, &log->recorded, err);
 }
 

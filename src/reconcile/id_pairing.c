@@ -53,14 +53,14 @@ static void walk(const struct ow_sighting *a, size_t as, const struct ow_sightin
 }
 
 /* The next positions of a list without a counterpart, up to BATCH of them; prefetches their slots. */
-static unsigned gather(const struct ow_sighting *stamps, size_t count, const uint32_t *of, const struct ow_id_map *map,
-                       size_t *from, uint32_t place[BATCH])
+static unsigned gather(const struct ow_sighting *sightings, size_t count, const uint32_t *of,
+                       const struct ow_id_map *map, size_t *from, uint32_t place[BATCH])
 {
 	unsigned n = 0;
 	for (; *from < count && n < BATCH; ++*from) {
 		if (of[*from] != OW_PAIRING_NONE)
 			continue;
-		ow_id_map_prefetch(map, stamps[*from].id);
+		ow_id_map_prefetch(map, sightings[*from].id);
 		place[n++] = (uint32_t)*from;
 	}
 	return n;

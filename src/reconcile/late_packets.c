@@ -404,9 +404,9 @@ static void begin(struct ow_late_packets *late, const struct ow_late_packets_int
 	*open_of(late, late->next++) = (struct open_interval){mine, in->start_ns, ids, 0};
 }
 
-static int64_t absolute(const struct ow_late_packets_interval *in, const struct ow_sighting *stamp)
+static int64_t absolute(const struct ow_late_packets_interval *in, const struct ow_sighting *sighting)
 {
-	return (int64_t)((uint64_t)in->start_ns + (uint64_t)stamp->time_ns);
+	return (int64_t)((uint64_t)in->start_ns + (uint64_t)sighting->time_ns);
 }
 
 static void clear(struct table *table)

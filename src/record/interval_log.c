@@ -32,7 +32,7 @@ struct open_interval {
 	bool disordered; /* to be sorted when the interval is closed */
 	struct ow_interval_packets packets;
 	uint64_t frames; /* that they came in */
-	size_t room;     /* of packets.stamp */
+	size_t room;     /* of packets.sighting */
 	struct ow_copies copies;
 };
 
@@ -72,9 +72,9 @@ int ow_interval_log_create(const struct ow_interval_log_options *options, struct
 	return 0;
 }
 
-void ow_interval_log_set_max(struct ow_interval_log *log, size_t stamps_max)
+void ow_interval_log_set_max(struct ow_interval_log *log, size_t sightings_max)
 {
-	log->options.stamps_max = stamps_max;
+	log->options.sightings_max = sightings_max;
 }
 
 void ow_interval_log_set_cuts(struct ow_interval_log *log, const struct ow_interval_cuts *cuts)
@@ -84,7 +84,7 @@ void ow_interval_log_set_cuts(struct ow_interval_log *log, const struct ow_inter
 
 static void close_interval(struct open_interval *open)
 {
-	free(open->packets.stamp);
+	free(open->packets.sighting);
 	ow_lane_flows_done(&open->packets.flows);
 	ow_copies_done(&open->copies);
 	*open = (struct open_interval){0};
@@ -105,7 +105,7 @@ void ow_interval_packets_free(struct ow_interval_packets *packets)
 {
 	if (!packets)
 		return;
-	free(packets->stamp);
+	free(packets->sighting);
 	free(packets->copy);
 	ow_lane_flows_done(&packets->flows);
 	free(packets);
@@ -176,7 +176,7 @@ static unsigned sieve_bit(uint64_t id)
  * Reduces renamed packets to the sample. A copy follows the packet that it is a copy of; the copies must be sorted. A
  * small filter avoids the search among them for most packets.
  */
-static size_t choose_named(const struct sample *sample, struct ow_sighting *stamp, size_t count,
+static size_t choose_named(const struct sample *sample, struct ow_sighting *sighting, size_t count,
                            const struct ow_copy *copy, size_t copies)
 {
 	uint64_t sieve[OW_SIEVE_WORDS] = {0};
@@ -184,12 +184,12 @@ static size_t choose_named(const struct sample *sample, struct ow_sighting *stam
 		sieve[sieve_bit(copy[i].id) / 64] |= UINT64_C(1) << sieve_bit(copy[i].id) % 64;
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t base_id = stamp[i].id;
+		uint64_t base_id = sighting[i].id;
 		if (sieve[sieve_bit(base_id) / 64] >> sieve_bit(base_id) % 64 & 1) {
 			const struct ow_copy *found = ow_copies_find(copy, copies, base_id);
 			base_id = found ? found->base_id : base_id;
 		}
-		stamp[kept] = stamp[i];
+		sighting[kept] = sighting[i];
 		kept += chosen(sample, base_id);
 	}
 	return kept;
@@ -200,8 +200,8 @@ static void thin(const struct ow_interval_log *log, struct open_interval *open, 
 {
 	struct sample sample = {&log->options.identity, shift};
 	ow_copies_sort(open->copies.copy, open->copies.copies);
-	open->packets.count =
-		choose_named(&sample, open->packets.stamp, open->packets.count, open->copies.copy, open->copies.copies);
+	open->packets.count = choose_named(&sample, open->packets.sighting, open->packets.count, open->copies.copy,
+	                                   open->copies.copies);
 	ow_copies_keep(&open->copies, keeps, &sample);
 	open->packets.sample_shift = shift;
 }
@@ -212,7 +212,7 @@ void ow_interval_packets_resample(struct ow_interval_packets *packets, const str
 	if (sample_shift <= packets->sample_shift)
 		return;
 	struct sample sample = {identity, sample_shift < OW_SHIFT_MAX ? sample_shift : OW_SHIFT_MAX};
-	packets->count = choose_named(&sample, packets->stamp, packets->count, packets->copy, packets->copies);
+	packets->count = choose_named(&sample, packets->sighting, packets->count, packets->copy, packets->copies);
 	size_t kept = 0;
 	for (size_t i = 0; i < packets->copies; i++) {
 		if (chosen(&sample, packets->copy[i].base_id))
@@ -231,25 +231,25 @@ int ow_interval_packets_join(struct ow_interval_packets *packets, const struct o
 {
 	struct ow_copies copies;
 	size_t all = packets->count + count;
-	struct ow_sighting *stamp = malloc((all + 1) * sizeof *stamp);
+	struct ow_sighting *sighting = malloc((all + 1) * sizeof *sighting);
 	ow_copies_init(&copies);
-	if (!stamp || ow_copies_reserve(&copies, all) < 0) {
-		free(stamp);
+	if (!sighting || ow_copies_reserve(&copies, all) < 0) {
+		free(sighting);
 		ow_copies_done(&copies);
 		return -ENOMEM;
 	}
-	memcpy(stamp, earlier, count * sizeof *stamp);
+	memcpy(sighting, earlier, count * sizeof *sighting);
 	for (size_t i = 0; i < packets->count; i++) {
 		const struct ow_copy *copy =
-			packets->copies ? ow_interval_packets_copy(packets, packets->stamp[i].id) : NULL;
-		stamp[count + i] = packets->stamp[i];
+			packets->copies ? ow_interval_packets_copy(packets, packets->sighting[i].id) : NULL;
+		sighting[count + i] = packets->sighting[i];
 		if (copy)
-			stamp[count + i].id = copy->base_id;
+			sighting[count + i].id = copy->base_id;
 	}
-	ow_copies_name(&copies, stamp, all);
-	free(packets->stamp);
+	ow_copies_name(&copies, sighting, all);
+	free(packets->sighting);
 	free(packets->copy);
-	packets->stamp = stamp;
+	packets->sighting = sighting;
 	packets->count = all;
 	packets->copies = copies.copies;
 	packets->copy = copies.copy;
@@ -264,8 +264,8 @@ void ow_interval_packets_cut(struct ow_interval_packets *packets, int64_t end_ns
 {
 	size_t kept = 0, before = packets->count;
 	for (size_t i = 0; i < packets->count; i++) {
-		if (packets->stamp[i].time_ns < end_ns - packets->start_ns)
-			packets->stamp[kept++] = packets->stamp[i];
+		if (packets->sighting[i].time_ns < end_ns - packets->start_ns)
+			packets->sighting[kept++] = packets->sighting[i];
 	}
 	packets->count = kept;
 	packets->length_ns = end_ns - packets->start_ns;
@@ -289,10 +289,10 @@ struct ow_interval_packets *ow_interval_packets_rest(const struct ow_interval_pa
 	rest->interval++;
 	rest->start_ns = from_ns;
 	rest->length_ns = packets->start_ns + packets->length_ns - from_ns;
-	rest->stamp = malloc((packets->count + 1) * sizeof *rest->stamp);
+	rest->sighting = malloc((packets->count + 1) * sizeof *rest->sighting);
 	rest->copy = malloc((packets->copies + 1) * sizeof *rest->copy);
 	rest->count = 0;
-	if (!rest->stamp || !rest->copy) {
+	if (!rest->sighting || !rest->copy) {
 		ow_interval_packets_free(rest);
 		return NULL;
 	}
@@ -300,9 +300,10 @@ struct ow_interval_packets *ow_interval_packets_rest(const struct ow_interval_pa
 		memcpy(rest->copy, packets->copy, packets->copies * sizeof *rest->copy);
 	int64_t shift_ns = from_ns - packets->start_ns;
 	for (size_t i = 0; i < packets->count; i++) {
-		if (packets->stamp[i].time_ns >= shift_ns)
-			rest->stamp[rest->count++] = (struct ow_sighting){
-				packets->stamp[i].id, packets->stamp[i].time_ns - shift_ns, packets->stamp[i].flow};
+		if (packets->sighting[i].time_ns >= shift_ns)
+			rest->sighting[rest->count++] =
+				(struct ow_sighting){packets->sighting[i].id, packets->sighting[i].time_ns - shift_ns,
+			                             packets->sighting[i].flow};
 	}
 	return rest;
 }
@@ -314,7 +315,7 @@ struct ow_interval_packets *ow_interval_packets_rest(const struct ow_interval_pa
 /* 0; -ENOSPC: the interval has its maximum of packets; -ENOMEM. */
 static int make_room(struct ow_interval_log *log, struct open_interval *open, size_t count)
 {
-	size_t want = open->packets.count + count, max = log->options.stamps_max;
+	size_t want = open->packets.count + count, max = log->options.sightings_max;
 	if (want > max)
 		return -ENOSPC;
 	if (open->packets.count == 0)
@@ -322,10 +323,10 @@ static int make_room(struct ow_interval_log *log, struct open_interval *open, si
 	if (want > open->room) {
 		size_t room = open->room ? open->room * 2 : log->expected;
 		room = room < want ? want : room > max ? max : room;
-		struct ow_sighting *stamp = realloc(open->packets.stamp, room * sizeof *stamp);
-		if (!stamp)
+		struct ow_sighting *sighting = realloc(open->packets.sighting, room * sizeof *sighting);
+		if (!sighting)
 			return -ENOMEM;
-		open->packets.stamp = stamp;
+		open->packets.sighting = sighting;
 		open->room = room;
 	}
 	return ow_copies_reserve(&open->copies, count);
@@ -334,17 +335,17 @@ static int make_room(struct ow_interval_log *log, struct open_interval *open, si
 /* Merges into the end of the interval's packets by time; both keep their own order. There is room. */
 static void merge(struct open_interval *open, const struct ow_sighting *sightings, size_t count)
 {
-	struct ow_sighting *stamp = open->packets.stamp;
+	struct ow_sighting *all = open->packets.sighting;
 	size_t a = open->packets.count, to = a + count, b = count;
 	size_t least = a > OW_INTERVAL_LOG_OVERLAP ? a - OW_INTERVAL_LOG_OVERLAP : 0;
 	open->packets.count = to;
-	if (least > 0 && stamp[least - 1].time_ns > sightings[0].time_ns) {
+	if (least > 0 && all[least - 1].time_ns > sightings[0].time_ns) {
 		open->disordered = true;
 		least = a;
 	}
-	while (a > least && b > 0 && stamp[a - 1].time_ns > sightings[0].time_ns)
-		stamp[--to] = stamp[a - 1].time_ns > sightings[b - 1].time_ns ? stamp[--a] : sightings[--b];
-	memcpy(stamp + a, sightings, b * sizeof *sightings);
+	while (a > least && b > 0 && all[a - 1].time_ns > sightings[0].time_ns)
+		all[--to] = all[a - 1].time_ns > sightings[b - 1].time_ns ? all[--a] : sightings[--b];
+	memcpy(all + a, sightings, b * sizeof *sightings);
 }
 
 /*
@@ -373,7 +374,7 @@ static int add_sightings(struct ow_interval_log *log, struct open_interval *open
 /* Adds the flows of a chunk to its interval. A flow that finds no place has number 0. */
 static void number_flows(struct ow_interval_log *log, struct open_interval *open, const struct ow_lane_flows *flows)
 {
-	uint32_t max = (uint32_t)(log->options.stamps_max / OW_INTERVAL_LOG_FLOW_SHARE);
+	uint32_t max = (uint32_t)(log->options.sightings_max / OW_INTERVAL_LOG_FLOW_SHARE);
 	for (uint32_t i = 0; i < flows->count && i < OW_CHUNK_STAMPS; i++) {
 		const struct ow_scope_flow *flow = &flows->flow[i];
 		uint32_t number = ow_lane_flows_find(&open->packets.flows, flow->flow);
@@ -407,7 +408,7 @@ int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chun
 	for (size_t from = 0, step; from < chunk->count; from += step) {
 		struct sample sample = {&log->options.identity, open->packets.sample_shift};
 		step = chunk->count - from < OW_CHUNK_STAMPS ? chunk->count - from : OW_CHUNK_STAMPS;
-		size_t count = choose(&sample, chunk->stamp + from, step, log->sightings);
+		size_t count = choose(&sample, chunk->sighting + from, step, log->sightings);
 		for (size_t i = 0; i < count && chunk->flows.count; i++)
 			log->sightings[i].flow = log->number[log->sightings[i].flow];
 		int r = add_sightings(log, open, count);
@@ -513,7 +514,7 @@ static void merge_runs(const struct ow_sighting *a, struct ow_sighting *b, size_
 static void sort_packets(struct open_interval *open)
 {
 	size_t count = open->packets.count;
-	struct ow_sighting *from = open->packets.stamp, *to = malloc((count ? count : 1) * sizeof *to);
+	struct ow_sighting *from = open->packets.sighting, *to = malloc((count ? count : 1) * sizeof *to);
 	if (!to)
 		return;
 	for (size_t width = 1; width < count; width *= 2) {
@@ -523,7 +524,7 @@ static void sort_packets(struct open_interval *open)
 		to = swap;
 	}
 	free(to);
-	open->packets.stamp = from;
+	open->packets.sighting = from;
 }
 
 /* Keeps the table of ids for the next interval, unless it is far too large. */
@@ -544,14 +545,14 @@ static void finish(struct open_interval *open)
 		sort_packets(open);
 	if (packets->count < open->room) {
 		struct ow_sighting *less =
-			realloc(packets->stamp, (packets->count ? packets->count : 1) * sizeof *less);
+			realloc(packets->sighting, (packets->count ? packets->count : 1) * sizeof *less);
 		if (less)
-			packets->stamp = less;
+			packets->sighting = less;
 	}
 	ow_lane_flows_close(&packets->flows);
 	for (size_t i = 0; i < packets->count && packets->flows.count; i++) {
-		if (packets->stamp[i].flow)
-			packets->flows.flow[packets->stamp[i].flow - 1].packets++;
+		if (packets->sighting[i].flow)
+			packets->flows.flow[packets->sighting[i].flow - 1].packets++;
 	}
 	packets->copies = open->copies.copies;
 	if (packets->copies > 0) {
@@ -606,7 +607,7 @@ struct ow_interval_packets *ow_interval_log_next(struct ow_interval_log *log, in
 		log->per_frame = (double)packets->total_packets / (double)open->frames;
 	packets->missed = (uint64_t)((double)packets->ring_drops * (log->per_frame > 1 ? log->per_frame : 1));
 	mark_blind(log, packets);
-	open->packets.stamp = NULL;
+	open->packets.sighting = NULL;
 	open->packets.flows = (struct ow_lane_flows){0};
 	close_interval(open);
 	log->first++;

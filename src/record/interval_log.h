@@ -9,7 +9,7 @@
  * passed its end. Its packets then contain every packet once, copies of identical packets with their own ids
  * (synopsis/copies.h), and stay until they are freed. The work is done for each chunk, so closing is cheap.
  *
- * Memory: an interval holds at most `stamps_max` packets. If it would become larger, its sample is halved as often as
+ * Memory: an interval holds at most `sightings_max` packets. If it would become larger, its sample is halved as often as
  * needed (sample_shift); total_packets still counts all.
  */
 
@@ -22,12 +22,12 @@ struct ow_interval_packets {
 	uint64_t total_packets, total_bytes, unreadable;
 	uint64_t ring_drops; /* frames; of any lane of the interface */
 	uint64_t missed; /* the packets in them, if all are of this lane and frames hold as many as those that came */
-	char blind[OW_OUTAGE_CAUSE]; /* why packets of a part of the interval may be missing; "" = none are */
-	struct ow_sighting *stamp;   /* in order of arrival, times since start_ns */
+	char blind[OW_OUTAGE_CAUSE];  /* why packets of a part of the interval may be missing; "" = none are */
+	struct ow_sighting *sighting; /* in order of arrival, times since start_ns */
 	size_t count;
 	struct ow_copy *copy; /* sorted by id */
 	size_t copies;
-	struct ow_lane_flows flows; /* of the packets, if the lane notes them; at most stamps_max / 8 */
+	struct ow_lane_flows flows; /* of the packets, if the lane notes them; at most sightings_max / 8 */
 };
 
 /* See below: of earlier intervals, with the ids of first copies, in order, times before the start of this one. They
@@ -37,7 +37,7 @@ int ow_interval_packets_join(struct ow_interval_packets *packets, const struct o
 struct ow_interval_log_options {
 	struct ow_identity identity; /* for ow_sample_rank */
 	int64_t t0_ns, length_ns;
-	size_t stamps_max; /* of an interval */
+	size_t sightings_max; /* of an interval */
 	/* The number of open intervals; packets of others are counted in `misplaced`. An empty one takes 200 bytes:
 	 * enough of them for the longest time that a reader may be delayed. */
 	size_t open_max;
@@ -49,7 +49,7 @@ int ow_interval_log_create(const struct ow_interval_log_options *options, struct
 void ow_interval_log_free(struct ow_interval_log *log);
 
 /* Changes the maximum of packets from now on. */
-void ow_interval_log_set_max(struct ow_interval_log *log, size_t stamps_max);
+void ow_interval_log_set_max(struct ow_interval_log *log, size_t sightings_max);
 /* As ow_recorder_set_cuts: for intervals that are not open yet. */
 void ow_interval_log_set_cuts(struct ow_interval_log *log, const struct ow_interval_cuts *cuts);
 

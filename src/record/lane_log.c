@@ -27,13 +27,13 @@ void ow_lane_logs_done(struct ow_lane_logs *logs)
 	logs->room = 0;
 }
 
-int ow_lane_log_create(struct ow_lane_logs *logs, const struct ow_lane_options *lane, size_t stamps_max,
+int ow_lane_log_create(struct ow_lane_logs *logs, const struct ow_lane_options *lane, size_t sightings_max,
                        size_t open_max, struct ow_lane_log **ret_log, struct ow_error *err)
 {
 	const struct ow_interval_log_options options = {.identity = lane->identity,
 	                                                .t0_ns = lane->t0_ns,
 	                                                .length_ns = lane->length_ns,
-	                                                .stamps_max = stamps_max,
+	                                                .sightings_max = sightings_max,
 	                                                .open_max = open_max};
 	struct ow_lane_log *log = calloc(1, sizeof *log);
 	if (!log || OW_GROW(logs->log, logs->room, logs->count + 1) < 0) {
@@ -108,7 +108,7 @@ static void enter_chunk(struct ow_lane_logs *logs, const struct ow_chunk *chunk)
 	(void)ow_interval_log_add(log->packets, chunk);
 	if (chunk->count == 0)
 		return;
-	int64_t last_ns = ow_cuts_origin(&log->cuts, chunk->interval) + chunk->stamp[chunk->count - 1].time_ns;
+	int64_t last_ns = ow_cuts_origin(&log->cuts, chunk->interval) + chunk->sighting[chunk->count - 1].time_ns;
 	logs->latest_ns = last_ns > logs->latest_ns ? last_ns : logs->latest_ns;
 }
 

@@ -28,8 +28,8 @@ void ow_lane_logs_init(struct ow_lane_logs *logs, struct ow_recorder *recorder, 
 /* Frees all logs; the recorder may already be freed. */
 void ow_lane_logs_done(struct ow_lane_logs *logs);
 
-/* Adds a lane to the recorder. stamps_max, open_max: of its interval log. */
-int ow_lane_log_create(struct ow_lane_logs *logs, const struct ow_lane_options *lane, size_t stamps_max,
+/* Adds a lane to the recorder. sightings_max, open_max: of its interval log. */
+int ow_lane_log_create(struct ow_lane_logs *logs, const struct ow_lane_options *lane, size_t sightings_max,
                        size_t open_max, struct ow_lane_log **ret_log, struct ow_error *err);
 /* Removes the lane from the recorder. */
 void ow_lane_log_free(struct ow_lane_log *log);

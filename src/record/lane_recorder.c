@@ -122,7 +122,7 @@ static void put_aside(struct ow_lane_recorder *recorder, struct slot *slot, stru
 	slot->usual = chunk->count;
 	/* If a lane has few packets, most of a large block is given back. */
 	if (chunk->count < open->room / 2) {
-		struct ow_chunk *less = realloc(chunk, sizeof *chunk + chunk->count * sizeof *chunk->stamp);
+		struct ow_chunk *less = realloc(chunk, sizeof *chunk + chunk->count * sizeof *chunk->sighting);
 		if (less)
 			chunk = less;
 	}
@@ -142,7 +142,7 @@ static __attribute__((noinline)) struct ow_chunk *make_room(struct ow_lane_recor
 	uint32_t room = OW_CHUNK_STAMPS;
 	if (!open->chunk && slot->usual < OW_CHUNK_STAMPS / 2)
 		room = slot->usual < OW_CHUNK_LEAST / 2 ? OW_CHUNK_LEAST : slot->usual * 2;
-	struct ow_chunk *chunk = realloc(open->chunk, sizeof *chunk + room * sizeof *chunk->stamp);
+	struct ow_chunk *chunk = realloc(open->chunk, sizeof *chunk + room * sizeof *chunk->sighting);
 	if (!chunk)
 		return NULL;
 	if (!open->chunk) {
@@ -229,7 +229,7 @@ static inline void note(struct ow_lane_recorder *recorder, struct slot *slot, in
 		chunk->bytes += ids->segments.bytes[i];
 		if (slot->sample_shift && !ow_sampled(ow_sample_rank(identity, id), slot->sample_shift))
 			continue;
-		chunk->stamp[chunk->count++] = (struct ow_sighting){id, time_ns - open->origin_ns, flow};
+		chunk->sighting[chunk->count++] = (struct ow_sighting){id, time_ns - open->origin_ns, flow};
 	}
 }
 

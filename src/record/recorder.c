@@ -348,7 +348,7 @@ int ow_recorder_take(struct ow_recorder *recorder, struct ow_chunk **ret_chunks,
 	struct ow_chunk *chunks = recorder->first;
 	recorder->first = NULL;
 	recorder->end = &recorder->first;
-	recorder->stamps = 0;
+	recorder->sightings = 0;
 	recorder->signalled = false;
 	recorder->started = true;
 	for (unsigned i = 0; i < recorder->members; i++) {

@@ -68,13 +68,13 @@ struct ow_chunk {
 	uint32_t lane;
 	uint32_t count; /* of sightings */
 	int64_t interval;
-	uint64_t packets;           /* on the wire, including those outside of the sample */
-	uint64_t bytes;             /* of their IP packets */
-	uint64_t frames;            /* that the packets came in */
-	uint64_t unreadable;        /* frames of the lane without an id, and superframes that could not be cut */
-	unsigned sample_shift;      /* the sample of the sightings */
-	struct ow_lane_flows flows; /* of the sightings, if the lane notes them */
-	struct ow_sighting stamp[]; /* times since the start of the interval */
+	uint64_t packets;              /* on the wire, including those outside of the sample */
+	uint64_t bytes;                /* of their IP packets */
+	uint64_t frames;               /* that the packets came in */
+	uint64_t unreadable;           /* frames of the lane without an id, and superframes that could not be cut */
+	unsigned sample_shift;         /* the sample of the sightings */
+	struct ow_lane_flows flows;    /* of the sightings, if the lane notes them */
+	struct ow_sighting sighting[]; /* times since the start of the interval */
 };
 void ow_chunk_free(struct ow_chunk *chunk);
 /* A thread returns a chunk when it has this many sightings, and otherwise after this time. */

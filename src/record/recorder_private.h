@@ -68,8 +68,8 @@ struct ow_recorder {
 	bool started;         /* files wait for the first take, so that lanes can be added before */
 	bool signalled;
 	struct ow_chunk *first, **end;
-	uint64_t stamps;  /* sightings in the list */
-	int64_t heard_ns; /* the time of the last take */
+	uint64_t sightings; /* sightings in the list */
+	int64_t heard_ns;   /* the time of the last take */
 };
 
 /* recorder_thread.c */

@@ -18,7 +18,7 @@
 /* How long a thread waits for a frame before it checks the time, because results must come soon after the end of an
  * interval. */
 #define WAIT_MS          OW_IFACE_BLOCK_MS
-#define STAMPS_MAX       (UINT64_C(4) << 20) /* sightings that wait to be taken: 64 MB */
+#define SIGHTINGS_MAX    (UINT64_C(4) << 20) /* sightings that wait to be taken: 64 MB */
 #define REPLAY_INTERVALS 4                   /* a file may be this many intervals ahead of the last take */
 #define REPLAY_LEAD_NS   OW_NS_PER_S         /* the same without lanes */
 
@@ -36,10 +36,10 @@ void ow_recorder_signal(struct ow_recorder *recorder)
 
 static uint64_t stamps_of(const struct ow_chunk *chunk)
 {
-	uint64_t stamps = 0;
+	uint64_t sightings = 0;
 	for (; chunk; chunk = chunk->next)
-		stamps += chunk->count + 1; /* an empty one needs memory, too */
-	return stamps;
+		sightings += chunk->count + 1; /* an empty one needs memory, too */
+	return sightings;
 }
 
 /*
@@ -60,7 +60,7 @@ static bool must_wait(const struct ow_recorder_member *member)
 		return false;
 	if (member->file && (!recorder->started || ahead(member)))
 		return true;
-	return recorder->stamps > STAMPS_MAX;
+	return recorder->sightings > SIGHTINGS_MAX;
 }
 
 /* Hands over the finished chunks, and the time up to which they are complete; wakes the reader if there is news. */
@@ -68,14 +68,14 @@ static void hand_on(struct ow_recorder_member *member, int64_t passed_ns, bool n
 {
 	struct ow_recorder *recorder = member->recorder;
 	struct ow_chunk *last, *first = ow_lane_recorder_take(member->lane_recorder, &last);
-	uint64_t stamps = stamps_of(first);
+	uint64_t sightings = stamps_of(first);
 	bool wake = false;
 	member->told_ns = passed_ns;
 	pthread_mutex_lock(&recorder->lock);
 	if (first) {
 		*recorder->end = first;
 		recorder->end = &last->next;
-		recorder->stamps += stamps;
+		recorder->sightings += sightings;
 	}
 	/* A thread that does not know yet that the clock was set reports times of the old clock. */
 	bool known = member->epoch == atomic_load_explicit(&recorder->epoch, memory_order_relaxed);

@@ -249,14 +249,14 @@ static struct ow_interval_packets *make_page(struct duet *duet, struct ow_interv
 	unsigned shift =
 		duet->traffic.shift[side] > duet->got[side].shift ? duet->traffic.shift[side] : duet->got[side].shift;
 	while (*at < count && p[*at].time_ns < end) {
-		struct ow_chunk *chunk = calloc(1, sizeof *chunk + OW_CHUNK_STAMPS * sizeof *chunk->stamp);
+		struct ow_chunk *chunk = calloc(1, sizeof *chunk + OW_CHUNK_STAMPS * sizeof *chunk->sighting);
 		chunk->interval = interval;
 		chunk->sample_shift = shift;
 		for (; *at < count && p[*at].time_ns < end && chunk->count < OW_CHUNK_STAMPS; ++*at) {
 			chunk->packets++;
 			chunk->bytes += 500;
 			if (ow_sampled(ow_sample_rank(identity, p[*at].id), shift))
-				chunk->stamp[chunk->count++] =
+				chunk->sighting[chunk->count++] =
 					(struct ow_sighting){p[*at].id, p[*at].time_ns - interval * length};
 		}
 		assert_int_equal(ow_interval_log_add(ledger, chunk), 0);
@@ -300,7 +300,7 @@ static void open_points(struct duet *duet, const struct ow_exchange_options *opt
 	o->patience_ns = PATIENCE_NS;
 	o->intervals_max = o->intervals_max ? o->intervals_max : 16;
 	for (int side = 0; side < 2; side++) {
-		size_t most = duet->traffic.stamps_max[side];
+		size_t most = duet->traffic.sightings_max[side];
 		o->sending = side == 0;
 		struct ow_exchange_sinks sinks = {
 			.send = on_send, .result = on_result, .shift = on_shift, .arg = &end[side]};

@@ -19,7 +19,7 @@ struct traffic {
 	double identical; /* share of packets that have the id of one that was sent shortly before */
 	uint64_t seed;
 	unsigned calm_from, calm; /* from this interval on only one in so many packets is sent; 0 = all always */
-	size_t stamps_max[2];     /* of a page at A, at B; 0 = no limit */
+	size_t sightings_max[2];  /* of a page at A, at B; 0 = no limit */
 	unsigned shift[2];        /* of the recorders, at first */
 	uint64_t drops[2];        /* frames that the rings drop in each interval */
 };

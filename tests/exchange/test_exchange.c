@@ -307,7 +307,7 @@ static void test_shifts(void **state)
 		                    .loss = 0.02,
 		                    .seed = k};
 		memcpy(t.shift, cases[k].shift, sizeof t.shift);
-		memcpy(t.stamps_max, cases[k].most, sizeof t.stamps_max);
+		memcpy(t.sightings_max, cases[k].most, sizeof t.sightings_max);
 		duet_run(&d, &t, &good_line, &fold);
 		check_same(&d);
 		for (unsigned i = 0; i < t.intervals; i++) {
@@ -345,7 +345,7 @@ static void test_calm(void **state)
 		                    .seed = k,
 		                    .calm_from = 40,
 		                    .calm = 8};
-		memcpy(t.stamps_max, cases[k].most, sizeof t.stamps_max);
+		memcpy(t.sightings_max, cases[k].most, sizeof t.sightings_max);
 		duet_run(&d, &t, &good_line, &fold);
 		check_same(&d);
 		unsigned sampled = 0;

@@ -108,12 +108,12 @@ static void close_interval(struct pair *p, int side, int64_t interval, size_t pa
 	page->interval = interval;
 	page->start_ns = T0 + interval * SECOND;
 	page->length_ns = SECOND;
-	page->stamp = calloc(packets + 1, sizeof *page->stamp);
+	page->sighting = calloc(packets + 1, sizeof *page->sighting);
 	struct ow_scope_flow key = {.flow = ow_mix64(flow), .pair = ow_mix64(flow + 1), .dest = ow_mix64(flow + 2)};
 	uint32_t number = packets ? ow_lane_flows_add(&page->flows, &key, 5) : 0;
 	for (size_t i = 0; i < packets; i++)
-		page->stamp[i] = (struct ow_sighting){ow_mix64(flow + i + (uint64_t)interval * 100),
-		                                      (int64_t)(1000 * i) + 100 * side, number};
+		page->sighting[i] = (struct ow_sighting){ow_mix64(flow + i + (uint64_t)interval * 100),
+		                                         (int64_t)(1000 * i) + 100 * side, number};
 	page->count = page->total_packets = packets;
 	int64_t now_ns = T0 + (interval + 1) * SECOND;
 	assert_int_equal(ow_exchange_packets(p->end[side].x, page, &(struct ow_clock_state){true, 1000}, now_ns), 0);

@@ -144,13 +144,13 @@ static size_t take_page(struct ow_receiver_scope *scope, int64_t interval, unsig
 		.interval = interval, .start_ns = interval * 100000000, .sample_shift = shift, .count = packets};
 	struct ow_scope_answer answer;
 	struct ow_error err;
-	page.stamp = calloc(packets + 1, sizeof *page.stamp);
+	page.sighting = calloc(packets + 1, sizeof *page.sighting);
 	uint32_t number = packets ? ow_lane_flows_add(&page.flows, flow, 10) : 0;
 	for (size_t i = 0; i < packets; i++)
-		page.stamp[i] = (struct ow_sighting){ow_mix64(i), (int64_t)i, number};
+		page.sighting[i] = (struct ow_sighting){ow_mix64(i), (int64_t)i, number};
 	assert_int_equal(ow_receiver_scope_take(scope, &page, &answer, ret_unshared, &err), 0);
 	ow_scope_answer_done(&answer);
-	free(page.stamp);
+	free(page.sighting);
 	free(page.copy);
 	ow_lane_flows_done(&page.flows);
 	return page.count;

@@ -49,7 +49,7 @@ static struct ow_interval_packets *page_of(struct ow_interval_log *ledger, const
 	chunk->count = (uint32_t)count;
 	chunk->packets = count;
 	for (size_t i = 0; i < count; i++)
-		chunk->stamp[i] = (struct ow_sighting){stamp[i].id, stamp[i].time_ns - interval * length_ns};
+		chunk->sighting[i] = (struct ow_sighting){stamp[i].id, stamp[i].time_ns - interval * length_ns};
 	assert_int_equal(ow_interval_log_add(ledger, chunk), 0);
 	free(chunk);
 	struct ow_interval_packets *page = ow_interval_log_next(ledger, (interval + 1) * length_ns);
@@ -80,7 +80,7 @@ void history_sort(struct ow_sighting *stamp, size_t count)
 void history_play(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
                   size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon)
 {
-	struct ow_interval_log_options options = {.length_ns = length_ns, .stamps_max = as + bs + 1, .open_max = 4};
+	struct ow_interval_log_options options = {.length_ns = length_ns, .sightings_max = as + bs + 1, .open_max = 4};
 	struct ow_interval_log *ledger_a, *ledger_b;
 	assert_int_equal(ow_interval_log_create(&options, &ledger_a), 0);
 	assert_int_equal(ow_interval_log_create(&options, &ledger_b), 0);

@@ -315,19 +315,20 @@ static void test_conservation(void **state)
 
 static struct ow_interval_packets make_page(size_t count, uint64_t skip, uint64_t seed, bool shuffle, int64_t shift_ns)
 {
-	struct ow_interval_packets page = {.length_ns = 1000000000, .stamp = malloc((count + 1) * sizeof *page.stamp)};
+	struct ow_interval_packets page = {.length_ns = 1000000000,
+	                                   .sighting = malloc((count + 1) * sizeof *page.sighting)};
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	for (uint64_t i = 1; i <= count; i++) {
 		if (skip && i % skip == 0)
 			continue;
-		page.stamp[page.count++] = (struct ow_sighting){ow_mix64(i), (int64_t)i * 900 + shift_ns};
+		page.sighting[page.count++] = (struct ow_sighting){ow_mix64(i), (int64_t)i * 900 + shift_ns};
 	}
 	for (size_t i = page.count - 1; shuffle && i > 0; i--) {
 		size_t j = ow_random_below(&random, i + 1);
-		uint64_t id = page.stamp[i].id;
-		page.stamp[i].id = page.stamp[j].id;
-		page.stamp[j].id = id;
+		uint64_t id = page.sighting[i].id;
+		page.sighting[i].id = page.sighting[j].id;
+		page.sighting[j].id = id;
 	}
 	page.total_packets = page.count;
 	return page;
@@ -364,8 +365,8 @@ static void test_speed(void **state)
 		       (double)(after - between) / 1e6);
 		assert_int_equal(history.first[0].matched, n - n / 100);
 		ow_joined_done(&joined);
-		free(a.stamp);
-		free(b.stamp);
+		free(a.sighting);
+		free(b.sighting);
 		history_done(&history);
 	}
 }

@@ -330,7 +330,7 @@ static void join_into(const struct world_options *o, struct ow_interval_result *
 	struct ow_interval_log *ledger[2];
 	struct ow_interval_packets *before = NULL;
 	run_open(&run, o, "join");
-	run.samples = o->stamps_max[0] || o->stamps_max[1];
+	run.samples = o->sightings_max[0] || o->sightings_max[1];
 	assert_int_equal(ow_interval_results_create(o->horizon, on_settled, &run, &settle), 0);
 	for (int side = 0; side < 2; side++)
 		ledger[side] = world_ledger(&run.world, side);
@@ -517,7 +517,7 @@ static unsigned exchange_into(const struct world_options *o, enum ow_method meth
 	run_open(&run, o, method == OW_METHOD_FOLD ? "fold" : "rda");
 	ow_random_seed(&random, o->seed + 3);
 	run.protocol = true;
-	run.samples = o->stamps_max[0] || o->stamps_max[1];
+	run.samples = o->sightings_max[0] || o->sightings_max[1];
 	run.method = method;
 	run.trouble = trouble;
 	run.exact = keep != NULL;
@@ -728,8 +728,8 @@ static void test_drops(void **state)
 static void sampling_world(const struct world_options *o)
 {
 	struct world_options s = *o;
-	s.stamps_max[0] = o->seed % 3 == 0 ? SIZE_MAX / 64 : (size_t)(0.3 * o->packets) + 2;
-	s.stamps_max[1] = o->seed % 3 == 1 ? SIZE_MAX / 64 : (size_t)(0.4 * o->packets) + 2;
+	s.sightings_max[0] = o->seed % 3 == 0 ? SIZE_MAX / 64 : (size_t)(0.3 * o->packets) + 2;
+	s.sightings_max[1] = o->seed % 3 == 1 ? SIZE_MAX / 64 : (size_t)(0.4 * o->packets) + 2;
 	join_world(&s);
 	exchange_world(&s, o->seed % 2 ? OW_METHOD_RDA : OW_METHOD_FOLD, false, (unsigned)(o->seed % 3));
 }

@@ -90,8 +90,8 @@ static struct ow_interval_packets *make_page(const struct world *w, int64_t leng
 {
 	struct ow_interval_packets *page = calloc(1, sizeof *page);
 	assert_non_null(page);
-	page->stamp = calloc(PACKETS, sizeof *page->stamp);
-	assert_non_null(page->stamp);
+	page->sighting = calloc(PACKETS, sizeof *page->sighting);
+	assert_non_null(page->sighting);
 	page->interval = w->interval;
 	page->start_ns = T0_NS + w->interval * length_ns;
 	page->length_ns = length_ns;
@@ -105,12 +105,12 @@ static void pass(struct world *w, int64_t length_ns)
 	const struct ow_clock_state clock = {true, 1000};
 	for (unsigned i = 0; i < PACKETS; i++) {
 		struct ow_sighting stamp = {ow_random_u64(&w->random), (int64_t)i * OW_NS_PER_US};
-		page[0]->stamp[page[0]->count++] = stamp;
+		page[0]->sighting[page[0]->count++] = stamp;
 		stamp.time_ns += OW_NS_PER_MS;
 		if (ow_random_unit(&w->random) < LOSS)
 			w->lost[w->interval]++;
 		else
-			page[1]->stamp[page[1]->count++] = stamp;
+			page[1]->sighting[page[1]->count++] = stamp;
 	}
 	w->now_ns = page[0]->start_ns + length_ns;
 	for (int k = 0; k < 2; k++) {

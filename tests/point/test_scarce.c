@@ -36,7 +36,7 @@ static unsigned write_pages(struct ow_interval_log *ledger)
 	for (int64_t interval = 0; interval < 3; interval++) {
 		for (size_t from = 0; from < PACKETS; from += CHUNK) {
 			c.chunk = (struct ow_chunk){.interval = interval, .count = CHUNK, .packets = CHUNK};
-			memcpy(c.chunk.stamp, stamp + from, CHUNK * sizeof *stamp);
+			memcpy(c.chunk.sighting, stamp + from, CHUNK * sizeof *stamp);
 			int r = ow_interval_log_add(ledger, &c.chunk);
 			assert_true(r == 0 || r == -ENOMEM);
 			errors += r != 0;
@@ -59,7 +59,7 @@ static void check_page(const struct ow_interval_packets *page)
 	assert_int_equal(page->total_packets, PACKETS);
 	assert_int_equal(page->count, count);
 	if (count > 0)
-		assert_memory_equal(page->stamp, want, count * sizeof *want);
+		assert_memory_equal(page->sighting, want, count * sizeof *want);
 }
 
 static void test_ledger(void **state)

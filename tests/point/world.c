@@ -62,7 +62,7 @@ void world_print(const struct world_options *o, FILE *file)
 	        o->packets, o->bursts ? " in bursts" : "", o->boundaries ? " on boundaries" : "",
 	        (long long)o->delay_ns / 1000, (long long)o->jitter_ns / 1000, o->wide ? " uniform" : "", o->loss,
 	        o->duplicate, o->identical, o->identical_lost ? " (lost)" : "", (long long)o->offset_ns / 1000,
-	        o->under_way ? ", under way at both ends" : "", o->stamps_max[0], o->stamps_max[1], o->drops[0],
+	        o->under_way ? ", under way at both ends" : "", o->sightings_max[0], o->sightings_max[1], o->drops[0],
 	        o->drops[1]);
 }
 
@@ -271,7 +271,7 @@ void world_truth_done(struct world_truth *t)
 struct ow_interval_log *world_ledger(const struct world *w, int side)
 {
 	struct ow_interval_log *ledger;
-	size_t most = w->o.stamps_max[side];
+	size_t most = w->o.sightings_max[side];
 	struct ow_interval_log_options options = {w->identity, WORLD_T0, w->o.length_ns, most ? most : SIZE_MAX / 64,
 	                                          8};
 	assert_int_equal(ow_interval_log_create(&options, &ledger), 0);
@@ -322,7 +322,7 @@ void world_record(struct world *w, struct ow_interval_log *ledger, int side, int
 		size_t most = 1 + ow_random_below(&random, 64);
 		if (at[thread] == count)
 			continue;
-		struct ow_chunk *chunk = calloc(1, sizeof *chunk + most * sizeof *chunk->stamp);
+		struct ow_chunk *chunk = calloc(1, sizeof *chunk + most * sizeof *chunk->sighting);
 		chunk->interval = interval;
 		chunk->sample_shift = shift;
 		for (; at[thread] < count && chunk->count < most; at[thread]++) {
@@ -332,7 +332,7 @@ void world_record(struct world *w, struct ow_interval_log *ledger, int side, int
 			chunk->packets++;
 			chunk->bytes += 100;
 			if (ow_sampled(ow_sample_rank(&w->identity, stamp->id), shift))
-				chunk->stamp[chunk->count++] = *stamp;
+				chunk->sighting[chunk->count++] = *stamp;
 		}
 		if (chunk->packets)
 			assert_int_equal(ow_interval_log_add(ledger, chunk), 0);

@@ -28,7 +28,7 @@ struct world_options {
 	bool identical_lost; /* identical packets can be lost */
 	int64_t offset_ns;   /* of the receiving point's clock */
 	bool under_way;      /* traffic until the very end, and from before the start */
-	size_t stamps_max[2];
+	size_t sightings_max[2];
 	double drops[2]; /* share of intervals in which a ring drops frames */
 };
 

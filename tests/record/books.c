@@ -29,7 +29,7 @@ void books_open(struct books *books, const struct ow_source_options *sources, un
 		fail_msg("%s", err.text);
 }
 
-unsigned books_add(struct books *books, const struct ow_lane_options *options, size_t stamps_max)
+unsigned books_add(struct books *books, const struct ow_lane_options *options, size_t sightings_max)
 {
 	struct ow_error err = {""};
 	assert_true(books->lanes < BOOKS_LANES);
@@ -37,7 +37,7 @@ unsigned books_add(struct books *books, const struct ow_lane_options *options, s
 	*lane = (struct books_lane){.t0_ns = options->t0_ns, .length_ns = options->length_ns};
 	if (ow_recorder_add_lane(books->recorder, options, &lane->lane, &err) < 0)
 		fail_msg("%s", err.text);
-	struct ow_interval_log_options ledger = {options->identity, options->t0_ns, options->length_ns, stamps_max,
+	struct ow_interval_log_options ledger = {options->identity, options->t0_ns, options->length_ns, sightings_max,
 	                                         books->open_max};
 	assert_int_equal(ow_interval_log_create(&ledger, &lane->ledger), 0);
 	return books->lanes++;
@@ -63,7 +63,7 @@ static void add_chunk(struct books *books, const struct ow_chunk *chunk, int64_t
 	assert_true(chunk->sample_shift || chunk->count == chunk->packets);
 	assert_true(chunk->interval >= 0);
 	for (uint32_t k = 0; k < chunk->count; k++)
-		assert_true(lane->t0_ns + chunk->interval * lane->length_ns + chunk->stamp[k].time_ns >= passed_ns);
+		assert_true(lane->t0_ns + chunk->interval * lane->length_ns + chunk->sighting[k].time_ns >= passed_ns);
 	lane->chunk_packets += chunk->packets;
 	lane->chunk_bytes += chunk->bytes;
 	assert_int_equal(ow_interval_log_add(lane->ledger, chunk), 0);
@@ -75,7 +75,7 @@ static void add_page(struct books_lane *lane, struct ow_interval_packets *page, 
 	assert_true(page->start_ns + page->length_ns <= passed_ns);
 	assert_true(page->count <= page->total_packets);
 	for (size_t i = 0; i < page->count; i++)
-		assert_true(page->stamp[i].time_ns >= 0 && page->stamp[i].time_ns < page->length_ns);
+		assert_true(page->sighting[i].time_ns >= 0 && page->sighting[i].time_ns < page->length_ns);
 	lane->page = realloc(lane->page, (lane->pages + 1) * sizeof(struct ow_interval_packets *));
 	assert_non_null(lane->page);
 	lane->page[lane->pages++] = page;
@@ -154,7 +154,7 @@ struct ow_sighting *books_stamps(const struct books *books, unsigned index, size
 	assert_non_null(stamps);
 	for (size_t i = 0; i < lane->pages; i++) {
 		for (size_t k = 0; k < lane->page[i]->count; k++) {
-			const struct ow_sighting *stamp = &lane->page[i]->stamp[k];
+			const struct ow_sighting *stamp = &lane->page[i]->sighting[k];
 			stamps[count++] = (struct ow_sighting){stamp->id, lane->page[i]->start_ns + stamp->time_ns};
 		}
 	}

@@ -35,7 +35,7 @@ struct books {
 /* Sources given as in ow_recorder_open; fails the test with its message if that does not work. */
 void books_open(struct books *books, const struct ow_source_options *sources, unsigned count);
 /* Returns its index. */
-unsigned books_add(struct books *books, const struct ow_lane_options *options, size_t stamps_max);
+unsigned books_add(struct books *books, const struct ow_lane_options *options, size_t sightings_max);
 void books_remove(struct books *books, unsigned index);
 /* Takes once, after waiting for up to timeout_ms. */
 void books_step(struct books *books, int timeout_ms);

@@ -18,30 +18,30 @@
 
 static struct ow_identity identity;
 
-static struct ow_interval_log *create(size_t stamps_max, size_t open_max)
+static struct ow_interval_log *create(size_t sightings_max, size_t open_max)
 {
 	struct ow_interval_log *ledger = NULL;
-	struct ow_interval_log_options options = {identity, 5000, LENGTH, stamps_max, open_max};
+	struct ow_interval_log_options options = {identity, 5000, LENGTH, sightings_max, open_max};
 	assert_int_equal(ow_interval_log_create(&options, &ledger), 0);
 	return ledger;
 }
 
-static struct ow_chunk *chunk_of(int64_t interval, const struct ow_sighting *stamp, size_t count)
+static struct ow_chunk *chunk_of(int64_t interval, const struct ow_sighting *sighting, size_t count)
 {
-	struct ow_chunk *chunk = calloc(1, sizeof *chunk + (count ? count : 1) * sizeof *stamp);
+	struct ow_chunk *chunk = calloc(1, sizeof *chunk + (count ? count : 1) * sizeof *sighting);
 	assert_non_null(chunk);
 	chunk->interval = interval;
 	chunk->count = (uint32_t)count;
 	chunk->packets = count;
 	chunk->bytes = count * 100;
 	if (count)
-		memcpy(chunk->stamp, stamp, count * sizeof *stamp);
+		memcpy(chunk->sighting, sighting, count * sizeof *sighting);
 	return chunk;
 }
 
-static void add(struct ow_interval_log *ledger, int64_t interval, const struct ow_sighting *stamp, size_t count)
+static void add(struct ow_interval_log *ledger, int64_t interval, const struct ow_sighting *sighting, size_t count)
 {
-	struct ow_chunk *chunk = chunk_of(interval, stamp, count);
+	struct ow_chunk *chunk = chunk_of(interval, sighting, count);
 	assert_int_equal(ow_interval_log_add(ledger, chunk), 0);
 	free(chunk);
 }
@@ -52,7 +52,7 @@ static void add(struct ow_interval_log *ledger, int64_t interval, const struct o
 struct model {
 	unsigned shift;
 	size_t count;
-	struct ow_sighting stamp[4096];
+	struct ow_sighting sighting[4096];
 	uint64_t base[4096];
 	uint32_t nth[4096];
 };
@@ -62,27 +62,28 @@ static bool kept(uint64_t id, unsigned shift)
 	return ow_sampled(ow_sample_rank(&identity, id), shift);
 }
 
-static void model_make(struct model *model, const struct ow_sighting *stamp, size_t count, size_t max, unsigned shift)
+static void model_make(struct model *model, const struct ow_sighting *sighting, size_t count, size_t max,
+                       unsigned shift)
 {
 	for (model->shift = shift;; model->shift++) {
 		size_t n = 0;
 		for (size_t i = 0; i < count; i++)
-			n += kept(stamp[i].id, model->shift);
+			n += kept(sighting[i].id, model->shift);
 		if (n <= max || model->shift == 64)
 			break;
 	}
 	model->count = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!kept(stamp[i].id, model->shift))
+		if (!kept(sighting[i].id, model->shift))
 			continue;
 		size_t to = model->count++;
-		model->stamp[to] = stamp[i];
-		model->base[to] = stamp[i].id;
+		model->sighting[to] = sighting[i];
+		model->base[to] = sighting[i].id;
 		model->nth[to] = 1;
 		for (size_t k = 0; k < i; k++) {
-			if (stamp[k].id == stamp[i].id) {
+			if (sighting[k].id == sighting[i].id) {
 				model->nth[to]++;
-				model->stamp[to].id = ow_copy_next(model->stamp[to].id);
+				model->sighting[to].id = ow_copy_next(model->sighting[to].id);
 			}
 		}
 	}
@@ -95,9 +96,9 @@ static void check(const struct ow_interval_packets *page, const struct model *mo
 	assert_int_equal(page->count, model->count);
 	size_t copies = 0;
 	for (size_t i = 0; i < page->count; i++) {
-		assert_true(page->stamp[i].id == model->stamp[i].id);
-		assert_true(page->stamp[i].time_ns == model->stamp[i].time_ns);
-		const struct ow_copy *copy = ow_interval_packets_copy(page, page->stamp[i].id);
+		assert_true(page->sighting[i].id == model->sighting[i].id);
+		assert_true(page->sighting[i].time_ns == model->sighting[i].time_ns);
+		const struct ow_copy *copy = ow_interval_packets_copy(page, page->sighting[i].id);
 		assert_int_equal(copy != NULL, model->nth[i] > 1);
 		if (copy) {
 			assert_true(copy->base_id == model->base[i] && copy->nth == model->nth[i]);
@@ -117,23 +118,23 @@ static void test_exhaustive(void **state)
 	const uint64_t kind[] = {0, UINT64_C(0x123456789abcdef0), UINT64_MAX};
 	for (size_t count = 0, all = 1; count <= 6; count++, all *= 3) {
 		for (size_t which = 0; which < all; which++) {
-			struct ow_sighting stamp[6];
+			struct ow_sighting sighting[6];
 			for (size_t i = 0, rest = which; i < count; i++, rest /= 3)
-				stamp[i] = (struct ow_sighting){kind[rest % 3], (int64_t)i};
+				sighting[i] = (struct ow_sighting){kind[rest % 3], (int64_t)i};
 			for (size_t max = 1; max <= 6; max++) {
 				size_t cut = (which + max) % (count + 1);
 				struct ow_interval_log *ledger = create(max, 2);
-				add(ledger, 0, stamp, cut);
-				add(ledger, 0, stamp + cut, count - cut);
+				add(ledger, 0, sighting, cut);
+				add(ledger, 0, sighting + cut, count - cut);
 				struct ow_interval_packets *page = ow_interval_log_next(ledger, 5000 + LENGTH);
 				assert_non_null(page);
-				model_make(&model, stamp, count, max, 0);
+				model_make(&model, sighting, count, max, 0);
 				check(page, &model);
 				assert_int_equal(page->total_packets, count);
 				assert_int_equal(page->total_bytes, 100 * count);
 				unsigned more = model.shift + 1 + (unsigned)which % 3;
 				ow_interval_packets_resample(page, &identity, more);
-				model_make(&model, stamp, count, max, more);
+				model_make(&model, sighting, count, max, more);
 				check(page, &model);
 				ow_interval_packets_resample(page, &identity, 0); /* never back */
 				check(page, &model);
@@ -149,32 +150,33 @@ static void test_halving(void **state)
 {
 	(void)state;
 	static struct model model;
-	static struct ow_sighting stamp[4000];
+	static struct ow_sighting sighting[4000];
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct ow_random random;
 		ow_random_seed(&random, seed);
 		size_t count = ow_random_below(&random, 4001), max = 1 + ow_random_below(&random, 1500);
 		uint64_t kinds = 1 + ow_random_below(&random, seed % 2 ? 20 : 8000);
 		for (size_t i = 0; i < count; i++)
-			stamp[i] = (struct ow_sighting){ow_mix64(ow_random_below(&random, kinds) + 77), (int64_t)i / 5};
+			sighting[i] =
+				(struct ow_sighting){ow_mix64(ow_random_below(&random, kinds) + 77), (int64_t)i / 5};
 		struct ow_interval_log *ledger = create(max, 1);
 		unsigned shift = 0;
 		for (size_t from = 0, step; from < count; from += step) {
 			step = 1 + ow_random_below(&random, 700);
 			step = step < count - from ? step : count - from;
-			struct ow_chunk *chunk = chunk_of(0, stamp + from, step);
+			struct ow_chunk *chunk = chunk_of(0, sighting + from, step);
 			chunk->sample_shift = (unsigned)ow_random_below(&random, 3);
 			shift = chunk->sample_shift > shift ? chunk->sample_shift : shift;
 			chunk->count = 0; /* the recorder has chosen already */
 			for (size_t i = 0; i < step; i++) {
-				if (kept(stamp[from + i].id, chunk->sample_shift))
-					chunk->stamp[chunk->count++] = stamp[from + i];
+				if (kept(sighting[from + i].id, chunk->sample_shift))
+					chunk->sighting[chunk->count++] = sighting[from + i];
 			}
 			assert_int_equal(ow_interval_log_add(ledger, chunk), 0);
 			free(chunk);
 		}
 		struct ow_interval_packets *page = ow_interval_log_next(ledger, 5000 + LENGTH);
-		model_make(&model, stamp, count, max, shift);
+		model_make(&model, sighting, count, max, shift);
 		check(page, &model);
 		assert_int_equal(page->total_packets, count);
 		ow_interval_packets_free(page);
@@ -202,20 +204,20 @@ struct stream {
 /* The next chunk of a stream: up to 50 packets of one interval. */
 static struct ow_chunk *stream_next(struct stream *stream, struct ow_random *random)
 {
-	struct ow_sighting stamp[50];
+	struct ow_sighting sighting[50];
 	size_t count = 0, want = ow_random_below(random, 50) + 1;
 	int64_t interval = stream->now / LENGTH;
 	while (count < want && stream->left > 0 && stream->now / LENGTH == interval) {
-		stamp[count++] = (struct ow_sighting){ow_mix64(ow_random_below(random, 2000)), stream->now % LENGTH};
+		sighting[count++] = (struct ow_sighting){ow_mix64(ow_random_below(random, 2000)), stream->now % LENGTH};
 		stream->now += (int64_t)ow_random_below(random, 2 * LENGTH * INTERVALS / PACKETS + 1);
 		stream->left--;
 	}
-	return chunk_of(interval, stamp, count);
+	return chunk_of(interval, sighting, count);
 }
 
 static void keep_packets(struct ow_sighting *all, size_t *count, const struct ow_chunk *chunk)
 {
-	memcpy(all + *count, chunk->stamp, chunk->count * sizeof *all);
+	memcpy(all + *count, chunk->sighting, chunk->count * sizeof *all);
 	*count += chunk->count;
 }
 
@@ -261,11 +263,11 @@ static void test_streams(void **state)
 				assert_int_equal(page->total_packets, count[next]);
 				in_pages += page->total_packets;
 				for (size_t i = 1; i < page->count; i++)
-					assert_true(page->stamp[i - 1].time_ns <= page->stamp[i].time_ns);
+					assert_true(page->sighting[i - 1].time_ns <= page->sighting[i].time_ns);
 				assert_int_equal(ow_copies_rename(want[next], count[next]), 0);
 				qsort(want[next], count[next], sizeof **want, by_stamp);
-				qsort(page->stamp, page->count, sizeof **want, by_stamp);
-				assert_memory_equal(page->stamp, want[next], page->count * sizeof **want);
+				qsort(page->sighting, page->count, sizeof **want, by_stamp);
+				assert_memory_equal(page->sighting, want[next], page->count * sizeof **want);
 				ow_interval_packets_free(page);
 				next++;
 			}
@@ -285,21 +287,21 @@ static void test_far_ahead(void **state)
 	(void)state;
 	enum { COUNT = 100000 };
 	struct ow_interval_log *ledger = create(10 * COUNT, 2);
-	struct ow_sighting stamp[2000];
+	struct ow_sighting sighting[2000];
 	for (int thread = 0; thread < 3; thread++) {
 		for (int from = 0; from < COUNT; from += 2000) {
 			for (int i = 0; i < 2000; i++) {
 				uint64_t id = ow_mix64((uint64_t)(from + i) * 3 + (uint64_t)thread);
-				stamp[i] = (struct ow_sighting){id, (from + i) * 3 + thread};
+				sighting[i] = (struct ow_sighting){id, (from + i) * 3 + thread};
 			}
-			add(ledger, 0, stamp, 2000);
+			add(ledger, 0, sighting, 2000);
 		}
 	}
 	struct ow_interval_packets *page = ow_interval_log_next(ledger, INT64_MAX);
 	assert_int_equal(page->count, 3 * COUNT);
 	for (int i = 0; i < 3 * COUNT; i++) {
-		assert_int_equal(page->stamp[i].time_ns, i);
-		assert_true(page->stamp[i].id == ow_mix64((uint64_t)i));
+		assert_int_equal(page->sighting[i].time_ns, i);
+		assert_true(page->sighting[i].id == ow_mix64((uint64_t)i));
 	}
 	ow_interval_packets_free(page);
 	ow_interval_log_free(ledger);
@@ -325,10 +327,10 @@ static void test_held_up(void **state)
 {
 	(void)state;
 	struct ow_interval_log *ledger = create(1000, 4);
-	struct ow_sighting stamp = {7, 0};
+	struct ow_sighting sighting = {7, 0};
 	/* Of 4 pages that may be open the 6th and 7th are none. */
 	for (int64_t interval = 0; interval < 7; interval++) {
-		struct ow_chunk *chunk = interval == 4 ? NULL : chunk_of(interval, &stamp, 1);
+		struct ow_chunk *chunk = interval == 4 ? NULL : chunk_of(interval, &sighting, 1);
 		if (chunk)
 			assert_int_equal(ow_interval_log_add(ledger, chunk), 0);
 		free(chunk);
@@ -342,7 +344,7 @@ static void test_held_up(void **state)
 		ow_interval_packets_free(page);
 	}
 	/* Too late for the one that is closed: the next one is marked. */
-	struct ow_chunk *chunk = chunk_of(6, &stamp, 1);
+	struct ow_chunk *chunk = chunk_of(6, &sighting, 1);
 	assert_int_equal(ow_interval_log_add(ledger, chunk), 0);
 	free(chunk);
 	struct ow_interval_packets *page = ow_interval_log_next(ledger, 5000 + 100 * LENGTH);
@@ -356,41 +358,41 @@ static void test_held_up(void **state)
 static void test_gaps(void **state)
 {
 	(void)state;
-	struct ow_sighting stamp = {7, 1};
+	struct ow_sighting sighting = {7, 1};
 	struct ow_interval_log *ledger = create(100, 8);
 	int64_t last = -1, t0 = 5000;
 	uint64_t packets = 0;
 	assert_null(ow_interval_log_next(ledger, INT64_MIN / 2));
 	assert_null(ow_interval_log_next(ledger, t0 + LENGTH - 1));
 	assert_null(ow_interval_log_next(ledger, INT64_MAX));
-	add(ledger, 3, &stamp, 1);
+	add(ledger, 3, &sighting, 1);
 	assert_int_equal(take(ledger, t0 + 5 * LENGTH, &last, &packets), 5);
 	assert_int_equal(last, 4);
 	assert_int_equal(packets, 1);
-	add(ledger, 4, &stamp, 1);     /* closed */
-	add(ledger, 5 + 8, &stamp, 1); /* too far away */
-	add(ledger, -1, &stamp, 1);
+	add(ledger, 4, &sighting, 1);     /* closed */
+	add(ledger, 5 + 8, &sighting, 1); /* too far away */
+	add(ledger, -1, &sighting, 1);
 	assert_int_equal(ow_interval_log_misplaced(ledger), 3);
-	add(ledger, 5 + 7, &stamp, 1);
+	add(ledger, 5 + 7, &sighting, 1);
 
 	/* An hour later: open intervals are closed, then it continues there. */
-	add(ledger, 3600000, &stamp, 1);
+	add(ledger, 3600000, &sighting, 1);
 	assert_int_equal(ow_interval_log_misplaced(ledger), 4);
 	assert_int_equal(take(ledger, t0 + 3600000 * (int64_t)LENGTH, &last, &packets), 8);
 	assert_int_equal(last, 12);
 	assert_int_equal(packets, 2);
-	add(ledger, 3600000, &stamp, 1);
+	add(ledger, 3600000, &sighting, 1);
 	assert_int_equal(take(ledger, t0 + 3600001 * (int64_t)LENGTH, &last, &packets), 1);
 	assert_int_equal(last, 3600000);
 	assert_int_equal(packets, 3);
 
 	/* Back again: nothing moves, nothing is forgotten. */
-	add(ledger, 20, &stamp, 1);
+	add(ledger, 20, &sighting, 1);
 	assert_int_equal(take(ledger, t0 + 21 * LENGTH, &last, &packets), 0);
 	assert_int_equal(ow_interval_log_misplaced(ledger), 5);
 
 	/* The end of files: up to the last packet. */
-	add(ledger, 3600003, &stamp, 1);
+	add(ledger, 3600003, &sighting, 1);
 	assert_int_equal(take(ledger, INT64_MAX, &last, &packets), 3);
 	assert_int_equal(last, 3600003);
 	assert_int_equal(take(ledger, INT64_MAX, &last, &packets), 0);
@@ -428,10 +430,10 @@ static void test_outage(void **state)
 	(void)state;
 	struct ow_interval_log *ledger = create(100, 3);
 	struct ow_outage outage = {.from_ns = 5000 + LENGTH, .until_ns = 5000 + LENGTH + 1, .cause = "eth0 was down"};
-	struct ow_sighting stamp = {7, 1};
+	struct ow_sighting sighting = {7, 1};
 	ow_interval_log_outage(ledger, &outage);
 	expect_blind(ledger, 0, "");
-	add(ledger, 1, &stamp, 1);
+	add(ledger, 1, &sighting, 1);
 	expect_blind(ledger, 1, "eth0 was down");
 	expect_blind(ledger, 2, "");
 	/* It is reported in parts, and by another interface as well. */
@@ -487,8 +489,8 @@ static void test_drops(void **state)
 
 	ledger = create(100, 8);
 	/* What is open when it is freed. */
-	struct ow_sighting stamp[] = {{7, 1}, {7, 2}, {8, 3}};
-	add(ledger, 4, stamp, 3);
+	struct ow_sighting sighting[] = {{7, 1}, {7, 2}, {8, 3}};
+	add(ledger, 4, sighting, 3);
 	ow_interval_log_free(ledger);
 	ow_interval_log_free(NULL);
 	ow_interval_packets_free(NULL);
@@ -502,12 +504,12 @@ static void test_split(void **state)
 	(void)state;
 	for (int64_t at = 5000; at <= 5000 + LENGTH; at += LENGTH / 4) {
 		struct ow_interval_log *ledger = create(100, 3);
-		struct ow_sighting stamp[] = {{7, 0}, {7, 249}, {8, 250}, {9, 500}, {7, 999}};
-		add(ledger, 0, stamp, 5);
+		struct ow_sighting sighting[] = {{7, 0}, {7, 249}, {8, 250}, {9, 500}, {7, 999}};
+		add(ledger, 0, sighting, 5);
 		struct ow_interval_packets *page = ow_interval_log_next(ledger, 5000 + LENGTH);
 		assert_non_null(page);
 		struct ow_sighting whole[5];
-		memcpy(whole, page->stamp, sizeof whole);
+		memcpy(whole, page->sighting, sizeof whole);
 		struct ow_interval_packets *rest = ow_interval_packets_rest(page, at);
 		assert_non_null(rest);
 		ow_interval_packets_cut(page, at);
@@ -521,11 +523,11 @@ static void test_split(void **state)
 		assert_int_equal(rest->length_ns, 5000 + LENGTH - at);
 		for (size_t i = 0; i < 5; i++) {
 			const struct ow_interval_packets *in = i < page->count ? page : rest;
-			const struct ow_sighting *is = in->stamp + (i < page->count ? i : i - page->count);
+			const struct ow_sighting *is = in->sighting + (i < page->count ? i : i - page->count);
 			assert_int_equal(is->id, whole[i].id);
 			assert_int_equal(in->start_ns + is->time_ns, 5000 + whole[i].time_ns);
 			const struct ow_copy *copy = ow_interval_packets_copy(in, is->id);
-			assert_int_equal(copy ? copy->base_id : is->id, stamp[i].id);
+			assert_int_equal(copy ? copy->base_id : is->id, sighting[i].id);
 		}
 		ow_interval_packets_free(page);
 		ow_interval_packets_free(rest);

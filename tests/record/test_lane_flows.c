@@ -68,14 +68,14 @@ static void test_interval(void **state)
 	ow_random_seed(&random, 3);
 	assert_int_equal(ow_interval_log_create(&options, &log), 0);
 	for (int c = 0; c < 2; c++) {
-		struct ow_chunk *chunk = calloc(1, sizeof *chunk + PACKETS * sizeof *chunk->stamp);
+		struct ow_chunk *chunk = calloc(1, sizeof *chunk + PACKETS * sizeof *chunk->sighting);
 		assert_non_null(chunk);
 		chunk->count = PACKETS;
 		chunk->packets = PACKETS;
 		for (uint32_t i = 0; i < PACKETS; i++) {
 			uint32_t which = (uint32_t)ow_random_below(&random, FLOWS);
 			uint32_t flow = number(&chunk->flows, which, UINT32_MAX);
-			chunk->stamp[i] =
+			chunk->sighting[i] =
 				(struct ow_sighting){(uint64_t)which << 32 | (uint64_t)c << 20 | (i + 1), i, flow};
 		}
 		assert_int_equal(ow_interval_log_add(log, chunk), 0);
@@ -86,9 +86,9 @@ static void test_interval(void **state)
 	assert_int_equal(packets->count, 2 * PACKETS);
 	assert_int_equal(packets->flows.count, FLOWS);
 	for (size_t i = 0; i < packets->count; i++) {
-		assert_true(packets->stamp[i].flow >= 1 && packets->stamp[i].flow <= FLOWS);
-		uint32_t which = (uint32_t)(packets->stamp[i].id >> 32);
-		assert_true(packets->flows.flow[packets->stamp[i].flow - 1].flow == hash_of(which));
+		assert_true(packets->sighting[i].flow >= 1 && packets->sighting[i].flow <= FLOWS);
+		uint32_t which = (uint32_t)(packets->sighting[i].id >> 32);
+		assert_true(packets->flows.flow[packets->sighting[i].flow - 1].flow == hash_of(which));
 	}
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < packets->flows.count; i++)

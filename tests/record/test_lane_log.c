@@ -66,7 +66,7 @@ static uint64_t packets_of(const struct ow_lane_log *log)
 	assert_non_null(page);
 	uint64_t packets = page->total_packets;
 	assert_int_equal(page->count, packets);
-	assert_true(log->cuts.t0_ns + page->stamp[page->count - 1].time_ns <= log->all->latest_ns);
+	assert_true(log->cuts.t0_ns + page->sighting[page->count - 1].time_ns <= log->all->latest_ns);
 	ow_interval_packets_free(page);
 	return packets;
 }

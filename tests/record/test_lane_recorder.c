@@ -107,8 +107,8 @@ static void test_superframe(void **state)
 	assert_int_equal(chunk->bytes, 2500 + 3 * 40);
 	assert_int_equal(chunk->unreadable, 0);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(chunk->stamp[i].time_ns, 77);
-		assert_true(chunk->stamp[i].id == segments.id[i]);
+		assert_int_equal(chunk->sighting[i].time_ns, 77);
+		assert_true(chunk->sighting[i].id == segments.id[i]);
 	}
 	assert_null(drop(chunk));
 
@@ -148,7 +148,7 @@ static void test_boundaries(void **state)
 		assert_int_equal(chunk->lane, lane);
 		assert_true(chunk->interval >= 0 && chunk->interval <= INTERVALS);
 		for (uint32_t i = 0; i < chunk->count; i++)
-			assert_true(chunk->stamp[i].time_ns >= 0 && chunk->stamp[i].time_ns < LENGTH);
+			assert_true(chunk->sighting[i].time_ns >= 0 && chunk->sighting[i].time_ns < LENGTH);
 		got[chunk->interval] += chunk->packets;
 		chunks++;
 	}
@@ -190,7 +190,7 @@ static void test_ends(void **state)
 	assert_null(drop(chunk));
 	chunk = take_all(&desk, T0 + 3 * LENGTH + 10);
 	assert_int_equal(chunk->lane, second);
-	assert_int_equal(chunk->stamp[0].time_ns, 490);
+	assert_int_equal(chunk->sighting[0].time_ns, 490);
 	assert_null(drop(chunk));
 
 	/* A full chunk is put aside at once. */
@@ -233,7 +233,7 @@ static void test_tables(void **state)
 		stamps[chunk->sample_shift] += chunk->count;
 		for (uint32_t i = 0; i < chunk->count; i++)
 			assert_true(
-				ow_sampled(ow_sample_rank(&desk.identity, chunk->stamp[i].id), chunk->sample_shift));
+				ow_sampled(ow_sample_rank(&desk.identity, chunk->sighting[i].id), chunk->sample_shift));
 	}
 	/* Binomial: 1000 packets at 1/2 and 1/4, within six standard deviations. */
 	for (int i = 0; i < 3; i++)

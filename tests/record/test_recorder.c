@@ -182,7 +182,7 @@ static void test_intervals(void **state)
 				const struct ow_interval_packets *page = books.lane[k].page[i];
 				assert_int_equal(page->total_packets, packets[i]);
 				for (size_t p = 1; p < page->count; p++)
-					assert_true(page->stamp[p - 1].time_ns <= page->stamp[p].time_ns);
+					assert_true(page->sighting[p - 1].time_ns <= page->sighting[p].time_ns);
 			}
 		}
 		books_close(&books);
@@ -243,7 +243,7 @@ static void test_lanes(void **state)
 		ow_interval_packets_resample(whole, &lane[ALL].identity, 2);
 		assert_int_equal(whole->count, sample->count);
 		for (size_t k = 0; k < whole->count; k++) {
-			const struct ow_sighting *a = &whole->stamp[k], *b = &sample->stamp[k];
+			const struct ow_sighting *a = &whole->sighting[k], *b = &sample->sighting[k];
 			assert_true(a->id == b->id && a->time_ns == b->time_ns && a->flow == b->flow);
 		}
 		assert_int_equal(whole->copies, sample->copies);

@@ -101,7 +101,7 @@ static void test_fanout(void **state)
 		const struct ow_interval_packets *page = books.lane[in].page[i];
 		assert_int_equal(page->copies, 0);
 		for (size_t k = 1; k < page->count; k++)
-			assert_true(page->stamp[k - 1].time_ns <= page->stamp[k].time_ns);
+			assert_true(page->sighting[k - 1].time_ns <= page->sighting[k].time_ns);
 	}
 	struct ow_recorder_counts counts;
 	ow_recorder_counts(books.recorder, 1, &counts);
