@@ -4,6 +4,7 @@
 #include "estimate/arrivals.h"
 #include "estimate/low_bits.h"
 #include "exchange/message.h"
+#include "exchange/message_scope.h"
 #include <string.h>
 
 /* One message of each type with fixed contents: docs/protocol.md shows their bytes. */
@@ -58,7 +59,7 @@ static const uint8_t example_keys[] = {2, 4, 0, 0, 0, 0x80, 0x0d, 0, 0, 0, 0};
 static const uint8_t example_bits[] = {2};
 static const uint8_t example_changes[] = {0xfe};
 
-#define EXAMPLES 19
+#define EXAMPLES 21
 static inline struct ow_message example(unsigned number)
 {
 	struct ow_message m = {.lane = 7, .interval = 3};
@@ -206,6 +207,19 @@ static inline struct ow_message example(unsigned number)
 		                                    .fine_size = sizeof example_key,
 		                                    .keys = example_keys,
 		                                    .keys_size = sizeof example_keys};
+		break;
+	case 19:
+		m.type = OW_MESSAGE_SCOPE;
+		m.scope = (struct ow_message_scope){
+			.generation = 2, .digest = 0x1122334455667788, .sketch = {.capacity = 2}};
+		ow_key_sketch_toggle(&m.scope.sketch, 2);
+		ow_key_sketch_toggle(&m.scope.sketch, 3);
+		m.scope.check = ow_scope_keys_check(&(struct ow_scope_list){(uint64_t[]){2, 3}, 2});
+		break;
+	case 20:
+		m.type = OW_MESSAGE_SCOPE;
+		m.scope = (struct ow_message_scope){
+			.idle = 3, .quiet = true, .generation = 2, .digest = 0x1122334455667788};
 		break;
 	case 15:
 		m.type = OW_MESSAGE_TIMES;
