@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/time.h"
 #include "exchange/message_scope.h"
 #include "synopsis/fold.h"
@@ -598,6 +599,17 @@ static bool is_answered(struct client *client)
 	return client_say(client, &ping) && client_hear_type(client, 60000, OW_MESSAGE_PING, &answer);
 }
 
+/* A sketch of keys that nobody has. */
+static bool say_sketch(struct client *client, int64_t interval)
+{
+	struct ow_message m = {.type = OW_MESSAGE_SCOPE, .lane = 1, .interval = interval};
+	m.scope.sketch.capacity = OW_KEY_SKETCH_MAX;
+	for (unsigned i = 0; i < OW_KEY_SKETCH_MAX; i++)
+		m.scope.sketch.sum[i] =
+			ow_mix64((uint64_t)interval * OW_KEY_SKETCH_MAX + i) >> (64 - OW_SCOPE_KEY_BITS);
+	return client_say(client, &m);
+}
+
 /* Announces as many flows as fit, of intervals to come, again and again, in generations that nobody knows. */
 static bool flow_flood(const struct target *t)
 {
@@ -607,6 +619,8 @@ static bool flow_flood(const struct target *t)
 	bool sent = true;
 	for (int64_t i = 0; i < 5000 && sent; i++)
 		sent = say_scope(&client, 20 + i, (struct ow_scope_update){.reset = true}, 100);
+	for (int64_t i = 0; i < 3000 && sent; i++)
+		sent = say_sketch(&client, i % 2 ? i / 100 : 3000 + i);
 	for (int64_t i = 0; i < 50 && sent; i++)
 		sent = say_scope(&client, 6000 + i, (struct ow_scope_update){.reset = true}, OW_SCOPE_UPDATE_MAX);
 	for (int64_t i = 0; i < 100 && sent; i++)
