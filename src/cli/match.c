@@ -54,7 +54,7 @@ struct arguments {
 	bool flows;
 	struct ow_flow_select key;
 	bool json, utc, no_color, help, version;
-	const char *csv, *lost, *extra, *annotate, *plot, *report, *flows_csv;
+	const char *csv, *lost, *extra, *annotate, *plot, *report, *flows_csv, *intervals_csv;
 	const char *since, *until;
 	bool by_port, follow;
 	const char *forward;
@@ -225,6 +225,8 @@ static const struct ow_option options[] = {
 	{"top", 0, "N", ow_option_count, FIELD(top), "Number of rows of these tables (default 10)."},
 	{"min-packets", 0, "N", ow_option_count, FIELD(least),
          "Show only flows of which at least N packets arrived in these tables (default 1)."},
+	{"intervals-csv", 0, "FILE", ow_option_output, FIELD(intervals_csv),
+         "With --interval: write a row for every interval and direction; - is standard output."},
 	{"flows-csv", 0, "FILE", ow_option_output, FIELD(flows_csv),
          "Write a row for every flow; - is standard output."},
 	{"key", 0, "KEY", set_key, FIELD(key),
@@ -297,6 +299,8 @@ struct collector {
 	struct ow_match_packets packets; /* flow is not NULL if they are wanted */
 	struct ow_match_flows flows;
 	bool lost_wanted, extra_wanted;
+	int64_t from_ns; /* offsets in the CSV are from this time on, if a row was written */
+	bool csv_started;
 	struct ow_records lost[OW_SIDES], extra[OW_SIDES];
 	struct ow_progress progress;
 	struct ow_error err; /* why on_packet stopped the run, if it did */
@@ -321,7 +325,10 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 	if (ow_interrupted)
 		return ow_error_set(&c->err, EINTR, "interrupted");
 	if (c->csv.stream) {
-		ow_report_csv_packet(c->csv.stream, event);
+		if (!c->csv_started)
+			c->from_ns = event->time_ns[event->number[OW_SIDE_A] ? OW_SIDE_A : OW_SIDE_B];
+		c->csv_started = true;
+		ow_report_csv_packet(c->csv.stream, event, c->from_ns);
 		int r = ow_output_check(&c->csv, &c->err);
 		if (r < 0)
 			return r;
@@ -397,8 +404,13 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 {
 	const struct {
 		const char *option, *path;
-	} outputs[] = {{"--csv", args->csv},           {"--lost", args->lost}, {"--extra", args->extra},
-	               {"--annotate", args->annotate}, {"--plot", args->plot}, {"--flows-csv", args->flows_csv},
+	} outputs[] = {{"--csv", args->csv},
+	               {"--lost", args->lost},
+	               {"--extra", args->extra},
+	               {"--annotate", args->annotate},
+	               {"--plot", args->plot},
+	               {"--flows-csv", args->flows_csv},
+	               {"--intervals-csv", args->intervals_csv},
 	               {"--report", args->report}};
 	const size_t count = sizeof outputs / sizeof *outputs;
 	for (size_t i = 0; i < count; i++) {
@@ -461,6 +473,8 @@ static int check_follow(const struct arguments *args, struct ow_error *err)
 	             {"--plot", args->plot},
 	             {"--report", args->report},
 	             {"--percentiles", args->percentiles.count},
+	             {"--details", args->match.details},
+	             {"--intervals-csv", args->intervals_csv},
 	             {"--flows", args->flows || args->flows_csv},
 	             {"--flow", args->flow},
 	             {"--by", args->by_port},
@@ -480,6 +494,15 @@ static int check_follow(const struct arguments *args, struct ow_error *err)
 		return ow_error_set(err, EINVAL,
 		                    "--follow needs --forward FILTER (what goes from A to B), or --one-direction");
 	return 0;
+}
+
+/* The option of a table that goes to standard output; NULL if there is none. */
+static const char *stdout_table(const struct arguments *args)
+{
+	return ow_output_is_stdout(args->csv)             ? "--csv"
+	       : ow_output_is_stdout(args->flows_csv)     ? "--flows-csv"
+	       : ow_output_is_stdout(args->intervals_csv) ? "--intervals-csv"
+	                                                  : NULL;
 }
 
 static int check_arguments(const struct arguments *args, struct ow_error *err)
@@ -502,9 +525,10 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 		return ow_error_set(err, EINVAL, "--report needs a file name");
 	if ((args->forward || args->lag_ns) && !args->follow)
 		return ow_error_set(err, EINVAL, "%s is for --follow", args->forward ? "--forward" : "--lag");
-	if (args->json && (ow_output_is_stdout(args->csv) || ow_output_is_stdout(args->flows_csv)))
-		return ow_error_set(err, EINVAL, "--json and %s - cannot both use standard output",
-		                    ow_output_is_stdout(args->csv) ? "--csv" : "--flows-csv");
+	if (args->json && stdout_table(args))
+		return ow_error_set(err, EINVAL, "--json and %s - cannot both use standard output", stdout_table(args));
+	if (args->intervals_csv && !args->match.interval_ns)
+		return ow_error_set(err, EINVAL, "--intervals-csv needs --interval");
 	if ((args->top || args->least) && args->json)
 		return ow_error_set(err, EINVAL, "%s is for text: JSON has all flows",
 		                    args->top ? "--top" : "--min-packets");
@@ -700,6 +724,16 @@ static int write_annotated(const struct collector *c, const struct arguments *ar
 	return ow_annotate(args->path[OW_SIDE_A], args->annotate, &annotation, err);
 }
 
+static int write_intervals(const struct ow_match_report *report, const char *path, struct ow_error *err)
+{
+	struct ow_output csv = {0};
+	int r = ow_output_open(&csv, path, err);
+	if (r < 0)
+		return r;
+	ow_report_csv_intervals(csv.stream, report);
+	return ow_output_close(&csv, err);
+}
+
 /* Writes the files besides the report. If one fails, the others are still written. */
 static int write_files(struct collector *c, const struct arguments *args, const struct ow_match_report *report,
                        const struct ow_path_report *path)
@@ -716,6 +750,8 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 		code = ow_cli_failed("match", &err);
 	if (args->flows_csv && write_flows(c, args->flows_csv, &err) < 0)
 		code = ow_cli_failed("match", &err);
+	if (args->intervals_csv && write_intervals(report, args->intervals_csv, &err) < 0)
+		code = ow_cli_failed("match", &err);
 	if (args->plot && ow_plot_write(c->plot, report, path, args->plot, &err) < 0)
 		code = ow_cli_failed("match", &err);
 	if (args->report && write_page(c, args->report, page_of(c, args, report, path), &err) < 0)
@@ -727,7 +763,7 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 static void print_report(const struct collector *c, const struct arguments *args, const struct ow_match_report *report,
                          const struct ow_path_report *path)
 {
-	FILE *out = ow_output_is_stdout(args->csv) || ow_output_is_stdout(args->flows_csv) ? stderr : stdout;
+	FILE *out = stdout_table(args) ? stderr : stdout;
 	int width = ow_terminal_width(out);
 	bool colour = !args->no_color && ow_terminal_colour(out);
 	if (args->json) {

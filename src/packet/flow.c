@@ -142,6 +142,18 @@ static const char *proto_name(uint8_t proto)
 	}
 }
 
+const char *ow_flow_protocol_text(const struct ow_flow_key *key, char text[OW_PROTOCOL_TEXT])
+{
+	const char *name = key->version ? proto_name(key->proto) : NULL;
+	if (!key->version)
+		snprintf(text, OW_PROTOCOL_TEXT, "0x%04x", key->ethertype);
+	else if (name)
+		snprintf(text, OW_PROTOCOL_TEXT, "%s", name);
+	else
+		snprintf(text, OW_PROTOCOL_TEXT, "%u", key->proto);
+	return text;
+}
+
 #define ENDPOINT_TEXT (INET6_ADDRSTRLEN + 10)
 
 static void endpoint_text(const struct ow_flow_key *key, const uint8_t *address, uint16_t port,

@@ -21,6 +21,9 @@ void ow_flow_key_of_frame(const struct ow_frame *frame, struct ow_flow_key *ret_
 
 /* "10.0.0.1:80 > 10.0.0.2:1234 tcp", "[2001:db8::1]:53 > ..."; always 0-terminated. */
 #define OW_FLOW_TEXT 128
+/* "tcp", "112"; of frames that are not IP "0x0806". Returns the text. */
+#define OW_PROTOCOL_TEXT 16
+const char *ow_flow_protocol_text(const struct ow_flow_key *key, char text[OW_PROTOCOL_TEXT]);
 void ow_flow_key_text(const struct ow_flow_key *key, char text[OW_FLOW_TEXT]);
 
 /*

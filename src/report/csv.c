@@ -4,17 +4,22 @@
  * matching its packet, and with printf ten times that.
  */
 #include "estimate/packet_event.h"
+#include "base/format.h"
+#include "base/time.h"
+#include "packet/flow.h"
 #include "path/path.h"
 #include "report/report.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <string.h>
+#include <time.h>
 
-/* Longest row: 12 numbers of up to 20 digits, two IPv6 addresses, names, commas: below 400 bytes. */
+/* Longest row: 15 numbers of up to 21 digits, two IPv6 addresses, two times, names, commas: below 500 bytes. */
 #define ROW_MAX        512
 #define NAME_MAX_BYTES 64
-/* Of a path: two numbers for each point, and the name of one. */
-#define PATH_ROW_MAX (ROW_MAX + NAME_MAX_BYTES + OW_PATH_POINTS * 44)
+/* Of a path: two numbers and a time for each point, and the name of one. */
+#define PATH_ROW_MAX (ROW_MAX + NAME_MAX_BYTES + OW_PATH_POINTS * 76)
 
 static char *put_text(char *p, const char *text)
 {
@@ -71,7 +76,7 @@ static char *put_address(char *p, const struct ow_flow_key *flow, const uint8_t 
 	}
 }
 
-/* protocol,src,sport,dst,dport: the IP protocol number, or 0x and the EtherType for frames that are not IP. */
+/* proto,src,sport,dst,dport: the IP protocol number, or 0x and the EtherType for frames that are not IP. */
 static char *put_flow(char *p, const struct ow_flow_key *flow)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -94,13 +99,74 @@ static char *put_flow(char *p, const struct ow_flow_key *flow)
 
 void ow_report_csv_header(FILE *out)
 {
-	fputs("fate,direction,ambiguous,number_a,number_b,time_a_ns,time_b_ns,delay_ns,packets,bytes,protocol,src,"
-	      "sport,"
-	      "dst,dport,delay_least_ns,delay_most_ns\n",
+	fputs("fate,direction,ambiguous,number_a,number_b,time_a_ns,time_b_ns,delay_ns,packets,bytes,proto,src,sport,"
+	      "dst,dport,delay_least_ns,delay_most_ns,protocol_name,time_a,time_b,after_a_s,after_b_s,resends\n",
 	      out);
 }
 
-void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
+/* The same as a name; the number if it has none. */
+static char *put_protocol(char *p, const struct ow_flow_key *flow)
+{
+	char name[OW_PROTOCOL_TEXT];
+	return put_text(p, ow_flow_protocol_text(flow, name));
+}
+
+static char *put_digits(char *p, uint32_t value, unsigned digits)
+{
+	for (unsigned i = digits; i-- > 0; value /= 10)
+		p[i] = (char)('0' + value % 10);
+	return p + digits;
+}
+
+/* 2023-11-14T22:13:20.000000000Z (ISO 8601) */
+static char *put_time(char *p, int64_t time_ns)
+{
+	time_t seconds = (time_t)ow_floor_div(time_ns, OW_NS_PER_S);
+	struct tm tm;
+	if (!gmtime_r(&seconds, &tm))
+		return p;
+	const struct {
+		int value, digits;
+		char end;
+	} parts[] = {{tm.tm_year + 1900, 4, '-'}, {tm.tm_mon + 1, 2, '-'}, {tm.tm_mday, 2, 'T'},
+	             {tm.tm_hour, 2, ':'},        {tm.tm_min, 2, ':'},     {tm.tm_sec, 2, '.'}};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		p = put_digits(p, (uint32_t)parts[i].value, (unsigned)parts[i].digits);
+		*p++ = parts[i].end;
+	}
+	p = put_digits(p, (uint32_t)((uint64_t)time_ns - (uint64_t)seconds * (uint64_t)OW_NS_PER_S), 9);
+	*p++ = 'Z';
+	return p;
+}
+
+/* Seconds with nine decimals. */
+static char *put_seconds(char *p, int64_t ns)
+{
+	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+	if (ns < 0)
+		*p++ = '-';
+	p = put_number(p, size / (uint64_t)OW_NS_PER_S);
+	*p++ = '.';
+	return put_digits(p, (uint32_t)(size % (uint64_t)OW_NS_PER_S), 9);
+}
+
+/* Times for people and spreadsheets: with a date, and after the first row. */
+static char *put_times(char *p, const struct ow_packet_event *event, int64_t from_ns)
+{
+	for (int side = 0; side < OW_SIDES; side++) {
+		*p++ = ',';
+		if (event->number[side])
+			p = put_time(p, event->time_ns[side]);
+	}
+	for (int side = 0; side < OW_SIDES; side++) {
+		*p++ = ',';
+		if (event->number[side])
+			p = put_seconds(p, (int64_t)((uint64_t)event->time_ns[side] - (uint64_t)from_ns));
+	}
+	return p;
+}
+
+void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event, int64_t from_ns)
 {
 	char row[ROW_MAX], *p = row;
 	p = put_text(p, ow_fate_name[event->fate]);
@@ -136,6 +202,13 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
 	*p++ = ',';
 	if (known)
 		p = put_signed(p, (int64_t)((uint64_t)delay + (uint64_t)event->more_ns));
+	*p++ = ',';
+	if (event->flow)
+		p = put_protocol(p, event->flow);
+	p = put_times(p, event, from_ns);
+	*p++ = ',';
+	if (event->resends)
+		p = put_number(p, event->resends);
 	*p++ = '\n';
 	fwrite(row, 1, (size_t)(p - row), out);
 }
@@ -156,10 +229,15 @@ static char *put_name(char *p, const char *name)
 void ow_report_csv_path_header(FILE *out, const struct ow_path_report *path)
 {
 	char name[NAME_MAX_BYTES + 1];
-	fputs("fate,direction,ambiguous,last_seen,delay_ns,packets,bytes,protocol,src,sport,dst,dport", out);
+	fputs("fate,direction,ambiguous,last_seen,delay_ns,packets,bytes,proto,src,sport,dst,dport", out);
 	for (unsigned i = 0; i < path->points; i++) {
 		*put_name(name, path->point[i].name) = 0;
 		fprintf(out, ",number_%s,time_%s_ns", name, name);
+	}
+	fputs(",protocol_name", out);
+	for (unsigned i = 0; i < path->points; i++) {
+		*put_name(name, path->point[i].name) = 0;
+		fprintf(out, ",time_%s", name);
 	}
 	fputc('\n', out);
 }
@@ -206,6 +284,60 @@ void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, con
 		if (seen)
 			p = put_signed(p, packet->time_ns[i]);
 	}
+	*p++ = ',';
+	p = put_protocol(p, packet->flow);
+	for (unsigned i = 0; i < path->points; i++) {
+		*p++ = ',';
+		if (packet->seen >> i & 1)
+			p = put_time(p, packet->time_ns[i]);
+	}
 	*p++ = '\n';
 	fwrite(row, 1, (size_t)(p - row), out);
+}
+
+/* -- intervals ---------------------------------------------------------------------------------------------------- */
+
+static void put_interval(FILE *out, const struct ow_interval *interval, enum ow_direction direction, int64_t from_ns)
+{
+	const struct ow_result *r = &interval->direction[direction];
+	const struct ow_delay *delay = &r->delay;
+	const uint64_t counts[] = {r->sent,       r->received,  r->matched,   r->lost,       r->extra,
+	                           r->duplicated, r->ambiguous, r->reordered, delay->samples};
+	char row[ROW_MAX], *p = put_time(row, interval->start_ns);
+	*p++ = ',';
+	p = put_signed(p, interval->start_ns);
+	*p++ = ',';
+	p = put_seconds(p, interval->start_ns - from_ns);
+	*p++ = ',';
+	p = put_text(p, ow_direction_name[direction]);
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		*p++ = ',';
+		p = put_number(p, counts[i]);
+	}
+	fwrite(row, 1, (size_t)(p - row), out);
+	const double numbers[] = {r->sent ? (double)r->lost / (double)r->sent : NAN, delay->mean_ns, delay->stddev_ns,
+	                          (double)delay->min_ns, (double)delay->max_ns};
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		fputc(',', out);
+		ow_format_csv_number(out, i == 0 || delay->samples ? numbers[i] : NAN);
+	}
+	for (int i = 0; i < OW_QUANTILES; i++) {
+		fputc(',', out);
+		ow_format_csv_number(out, delay->samples ? delay->quantile_ns[i] : NAN);
+	}
+	fputc('\n', out);
+}
+
+void ow_report_csv_intervals(FILE *out, const struct ow_match_report *report)
+{
+	fputs("start,start_ns,after_s,direction,sent,received,matched,lost,extra,duplicated,ambiguous,reordered,"
+	      "samples,"
+	      "loss_ratio,mean_ns,stddev_ns,min_ns,max_ns,p50_ns,p90_ns,p95_ns,p99_ns,p999_ns\n",
+	      out);
+	for (size_t i = 0; i < report->intervals; i++) {
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+			if (report->has_direction[d])
+				put_interval(out, &report->interval[i], d, report->interval[0].start_ns);
+		}
+	}
 }

@@ -265,7 +265,7 @@ void ow_report_match_flows_json(struct ow_json *json, const struct ow_match_flow
 void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows)
 {
 	fputs(OW_FLOW_NAME_CSV ",direction,packets,sent,matched,lost,extra,duplicated,ambiguous,samples,mean_ns,"
-	                       "stddev_ns,min_ns,max_ns\n",
+	                       "stddev_ns,min_ns,max_ns,protocol_name\n",
 	      out);
 	for (size_t i = 0; i < flows->flows; i++) {
 		const struct ow_flow_result *flow = &flows->flow[i];
@@ -275,14 +275,17 @@ void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows)
 		        ",%" PRIu64,
 		        ow_direction_name[flow->direction], flow->received, flow->sent, flow->matched, flow->lost,
 		        flow->extra, flow->duplicated, flow->ambiguous, flow->samples);
+		char name[OW_PROTOCOL_TEXT] = "";
+		if (flows->select.by == OW_FLOW_BY_FIVE_TUPLE)
+			ow_flow_protocol_text(&flow->key, name);
 		if (!flow->samples) {
-			fputs(",,,,\n", out);
+			fprintf(out, ",,,,,%s\n", name);
 			continue;
 		}
 		fputc(',', out);
 		ow_format_csv_number(out, flow->mean_ns);
 		fputc(',', out);
 		ow_format_csv_number(out, flow->stddev_ns);
-		fprintf(out, ",%" PRId64 ",%" PRId64 "\n", flow->min_ns, flow->max_ns);
+		fprintf(out, ",%" PRId64 ",%" PRId64 ",%s\n", flow->min_ns, flow->max_ns, name);
 	}
 }

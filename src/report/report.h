@@ -26,9 +26,11 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
                           const struct ow_match_flows *flows, const struct ow_match_classes *classes,
                           const struct ow_match_packets *packets, const struct ow_path_report *path);
 
-/* One CSV row for each packet. */
+/* One CSV row for each packet. from_ns: offsets are from this time on. */
 void ow_report_csv_header(FILE *out);
-void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event);
+void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event, int64_t from_ns);
+/* One for each interval and direction. */
+void ow_report_csv_intervals(FILE *out, const struct ow_match_report *report);
 /* The same for a path of more than two points: a column of times for each point. */
 void ow_report_csv_path_header(FILE *out, const struct ow_path_report *path);
 void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, const struct ow_path_packet *packet);
