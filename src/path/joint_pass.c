@@ -20,12 +20,16 @@
 #define PROGRESS_EVERY 256                 /* batches */
 #define BUCKETS_LEAST  4096u
 #define NO_ENTRY       UINT32_MAX
+#define BLOCK          32                  /* records that are prefetched together */
+#define PUSHED         (UINT64_C(1) << 41) /* another id in the same set of the table */
+#define TURNS_AHEAD    8u                  /* records whose memory is loaded before their turn */
 
 /* A record that has not had its turn. */
 struct held {
-	struct ow_record record; /* in the time of the first point */
 	int64_t order_ns;
 	uint32_t entry;
+	uint32_t
+		copy; /* where the record is, if it is not that of the entry, which has one of this point; else NO_ENTRY */
 };
 
 struct point {
@@ -37,26 +41,18 @@ struct point {
 	bool used, ended, begun;
 };
 
-/* A packet at a point. */
-struct sighting {
-	int64_t time_ns;
-	uint64_t number;
-	uint32_t flow;
-	bool untimed;
-};
-
-/* A packet, with a sighting for each point behind it. */
+/* A packet, with a record for each point behind it, in the time of the first point. */
 struct entry {
 	uint64_t id;
 	uint64_t usual;   /* bit k: pair k takes it as matched in the usual way */
-	uint32_t next;    /* in its bucket, or in the free list */
+	uint32_t next;    /* in its bucket */
 	uint32_t records; /* that have not had their turn */
 	uint16_t seen;    /* bit p: point p shows it */
 	uint16_t turned;  /* bit p: and that had its turn */
 	bool alike;       /* there are several with its id: the matchers compare them */
 	bool decided;
 	bool everywhere; /* all points show it, and all pairs take it as usual */
-	struct sighting at[];
+	struct ow_record at[];
 };
 
 /* A side of a pair at a point. */
@@ -77,10 +73,15 @@ struct joint {
 	unsigned sides[OW_PATH_POINTS];
 	char *entry; /* of entry_size bytes each */
 	size_t entry_size, entry_room;
-	uint32_t entries, free;
+	uint32_t entries;
+	uint32_t *free; /* a stack, with room for all entries */
+	size_t frees, free_room;
+	struct ow_record *copy; /* records that held has */
+	size_t copies, copy_room, copies_held;
 	uint32_t *bucket;
 	uint32_t buckets, hashed;
-	struct ow_recent *everywhere, *pushed; /* ids that matched at all points; that went through matchers */
+	struct ow_recent
+		*recent; /* ids that matched at all points; changed by PUSHED, those that went through matchers */
 	int64_t ahead_ns, window_ns;
 };
 
@@ -192,20 +193,25 @@ static int grow_buckets(struct joint *j)
 	return 0;
 }
 
+static int make_entry(struct joint *j)
+{
+	if (OW_GROW(j->entry, j->entry_room, (size_t)(j->entries + 1) * j->entry_size) < 0 ||
+	    OW_GROW(j->free, j->free_room, j->entries + 1) < 0)
+		return -ENOMEM;
+	j->free[j->frees++] = j->entries++;
+	return 0;
+}
+
 static int new_entry(struct joint *j, uint64_t id, uint32_t *ret_entry)
 {
-	if (j->free == NO_ENTRY) {
-		if (OW_GROW(j->entry, j->entry_room, (size_t)(j->entries + 1) * j->entry_size) < 0)
-			return -ENOMEM;
-		entry_of(j, j->entries)->next = NO_ENTRY;
-		j->free = j->entries++;
-	}
+	if (!j->frees && make_entry(j) < 0)
+		return -ENOMEM;
 	if (j->hashed >= j->buckets / 2 && grow_buckets(j) < 0)
 		return -ENOMEM;
-	uint32_t i = j->free, *bucket = bucket_of(j, id);
-	struct entry *e = entry_of(j, i);
-	j->free = e->next;
-	*e = (struct entry){.id = id, .next = *bucket};
+	if (j->frees > TURNS_AHEAD)
+		__builtin_prefetch(entry_of(j, j->free[j->frees - TURNS_AHEAD]), 1);
+	uint32_t i = j->free[--j->frees], *bucket = bucket_of(j, id);
+	*entry_of(j, i) = (struct entry){.id = id, .next = *bucket};
 	*bucket = i;
 	j->hashed++;
 	*ret_entry = i;
@@ -224,18 +230,28 @@ static void unhash(struct joint *j, uint32_t i)
 /* Copies of packets that matched, or went through the matchers, do so, too. */
 static bool came_before(struct joint *j, const struct ow_record *record)
 {
-	if (ow_recent_has(j->everywhere, record->id, record->time_ns, j->window_ns)) {
+	if (ow_recent_has(j->recent, record->id, record->time_ns, j->window_ns)) {
 		for (unsigned k = 0; k < j->set->passes; k++)
 			ow_matcher_remember(j->matcher[k], record->id,
 			                    record->time_ns - j->shift_ns[j->set->pair[k].from]);
 		return true;
 	}
-	return ow_recent_has(j->pushed, record->id, record->time_ns, j->window_ns);
+	return ow_recent_has(j->recent, record->id ^ PUSHED, record->time_ns, j->window_ns);
 }
 
-static int enter(struct joint *j, unsigned p, struct held *held)
+/* Copies are rare: their room is used again when there are none. */
+static int enter_copy(struct joint *j, const struct ow_record *record, struct held *held)
 {
-	const struct ow_record *record = &held->record;
+	if (OW_GROW(j->copy, j->copy_room, j->copies + 1) < 0)
+		return -ENOMEM;
+	held->copy = (uint32_t)j->copies;
+	j->copy[j->copies++] = *record;
+	j->copies_held++;
+	return 0;
+}
+
+static int enter(struct joint *j, unsigned p, const struct ow_record *record, struct held *held)
+{
 	uint32_t i = *bucket_of(j, record->id);
 	while (i != NO_ENTRY && entry_of(j, i)->id != record->id)
 		i = entry_of(j, i)->next;
@@ -246,11 +262,16 @@ static int enter(struct joint *j, unsigned p, struct held *held)
 		entry_of(j, i)->alike = came_before(j, record);
 	}
 	struct entry *e = entry_of(j, i);
-	e->alike |= e->seen >> p & 1 || record->len != 0;
-	e->seen |= (uint16_t)(1u << p);
-	e->records++;
-	e->at[p] = (struct sighting){record->time_ns, record->number, record->flow, record->untimed};
 	held->entry = i;
+	held->copy = NO_ENTRY;
+	e->records++;
+	e->alike |= record->len != 0;
+	if (e->seen >> p & 1) {
+		e->alike = true;
+		return enter_copy(j, record, held);
+	}
+	e->seen |= (uint16_t)(1u << p);
+	e->at[p] = *record;
 	return 0;
 }
 
@@ -299,18 +320,19 @@ static void note_batch(struct joint *j, unsigned p, const struct ow_batch *batch
 	}
 }
 
-static void prefetch(const struct joint *j, const struct ow_batch *batch)
+/* What the records from here on will access: first where their packets are found, a block later the packets. */
+static void prefetch(const struct joint *j, const struct ow_batch *batch, int from)
 {
-	for (int i = 0; i < batch->count; i++) {
-		__builtin_prefetch(bucket_of(j, batch->record[i].id));
-		ow_recent_prefetch(j->everywhere, batch->record[i].id);
-		ow_recent_prefetch(j->pushed, batch->record[i].id);
-	}
-	for (int i = 0; i < batch->count; i++) {
+	int end = from + BLOCK < batch->count ? from + BLOCK : batch->count;
+	int after = end + BLOCK < batch->count ? end + BLOCK : batch->count;
+	for (int i = from; i < end; i++) {
 		uint32_t e = *bucket_of(j, batch->record[i].id);
 		if (e != NO_ENTRY)
 			__builtin_prefetch(entry_of(j, e), 1);
+		ow_recent_prefetch(j->recent, batch->record[i].id);
 	}
+	for (int i = end; i < after; i++)
+		__builtin_prefetch(bucket_of(j, batch->record[i].id));
 }
 
 /* The next batch of a point. */
@@ -328,12 +350,13 @@ static int load(struct joint *j, unsigned p, struct ow_error *err)
 	if (r < 0)
 		return r;
 	note_batch(j, p, batch);
-	prefetch(j, batch);
+	prefetch(j, batch, 0);
 	for (int i = 0; i < batch->count && r == 0; i++) {
+		if (i % BLOCK == 0)
+			prefetch(j, batch, i + BLOCK);
 		struct held *held = held_of(point, point->count++);
-		held->record = batch->record[i];
 		held->order_ns = batch->order_ns[i];
-		r = enter(j, p, held);
+		r = enter(j, p, &batch->record[i], held);
 	}
 	int64_t newest_ns = batch->order_ns[batch->count - 1];
 	point->newest_ns = newest_ns > point->newest_ns || !point->begun ? newest_ns : point->newest_ns;
@@ -355,6 +378,7 @@ static void end_point(struct joint *j, unsigned p)
 	}
 }
 
+/* The usual delays go up to twice the longest but for one in a thousand: few packets are slower than this. */
 static void find_ahead(struct joint *j)
 {
 	int64_t longest_ns = 0;
@@ -362,6 +386,7 @@ static void find_ahead(struct joint *j)
 		int64_t ns = ow_matcher_longest(j->matcher[k]);
 		longest_ns = ns > longest_ns ? ns : longest_ns;
 	}
+	longest_ns = longest_ns / 8 * 5;
 	j->ahead_ns = !longest_ns ? AHEAD_NS : longest_ns > AHEAD_LEAST_NS ? longest_ns : AHEAD_LEAST_NS;
 }
 
@@ -388,13 +413,13 @@ static void decide(struct joint *j, uint32_t i)
 		else
 			e->everywhere = false;
 	}
-	ow_recent_add(e->everywhere ? j->everywhere : j->pushed, e->id, e->at[__builtin_ctz(e->seen)].time_ns);
+	ow_recent_add(j->recent, e->everywhere ? e->id : e->id ^ PUSHED, e->at[__builtin_ctz(e->seen)].time_ns);
 }
 
 static void meet(struct joint *j, const struct entry *e, unsigned k)
 {
 	const struct ow_path_pair *pair = &j->set->pair[k];
-	const struct sighting *a = &e->at[pair->from], *b = &e->at[pair->to];
+	const struct ow_record *a = &e->at[pair->from], *b = &e->at[pair->to];
 	int64_t shift_ns = j->shift_ns[pair->from], later_ns = a->time_ns > b->time_ns ? a->time_ns : b->time_ns;
 	ow_matcher_met(j->matcher[k], &(struct ow_meeting){.time_ns = {a->time_ns - shift_ns, b->time_ns - shift_ns},
 	                                                   .number = {a->number, b->number},
@@ -405,17 +430,17 @@ static void meet(struct joint *j, const struct entry *e, unsigned k)
 		ow_matcher_remember(j->matcher[k], e->id, later_ns - shift_ns);
 }
 
-static int turn_at(struct joint *j, const struct side *s, const struct held *held, const struct entry *e)
+static int turn_at(struct joint *j, const struct side *s, const struct ow_record *record, const struct entry *e)
 {
 	struct ow_matcher *matcher = j->matcher[s->pass];
 	int64_t shift_ns = j->shift_ns[j->set->pair[s->pass].from], other_ns = j->point[s->other].next_ns;
 	other_ns -= other_ns == INT64_MAX ? 0 : shift_ns;
 	if (!(e->usual >> s->pass & 1)) {
-		struct ow_record record = held->record;
-		record.time_ns -= shift_ns;
-		return ow_matcher_push(matcher, s->side, &record, other_ns);
+		struct ow_record pushed = *record;
+		pushed.time_ns -= shift_ns;
+		return ow_matcher_push(matcher, s->side, &pushed, other_ns);
 	}
-	int r = ow_matcher_skip(matcher, s->side, held->record.time_ns - shift_ns, other_ns);
+	int r = ow_matcher_skip(matcher, s->side, record->time_ns - shift_ns, other_ns);
 	if (e->turned >> s->other & 1)
 		meet(j, e, s->pass);
 	return r;
@@ -426,25 +451,35 @@ static void note_next(struct point *point)
 	point->next_ns = point->count ? held_of(point, 0)->order_ns : INT64_MAX;
 }
 
+static void leave(struct joint *j, const struct held *held)
+{
+	if (--entry_of(j, held->entry)->records == 0)
+		j->free[j->frees++] = held->entry;
+	if (held->copy != NO_ENTRY && --j->copies_held == 0)
+		j->copies = 0;
+}
+
 static int turn(struct joint *j, unsigned p)
 {
 	struct point *point = &j->point[p];
-	const struct held *held = held_of(point, 0);
-	uint32_t i = held->entry;
-	struct entry *e = entry_of(j, i);
+	const struct held held = *held_of(point, 0);
+	struct entry *e = entry_of(j, held.entry);
+	const struct ow_record *record = held.copy == NO_ENTRY ? &e->at[p] : &j->copy[held.copy];
 	point->first = (point->first + 1) & (point->size - 1);
 	point->count--;
 	note_next(point);
+	if (point->count > TURNS_AHEAD) {
+		const struct entry *soon = entry_of(j, held_of(point, TURNS_AHEAD)->entry);
+		__builtin_prefetch(soon, 1);
+		__builtin_prefetch(&soon->at[p]);
+	}
 	if (!e->decided)
-		decide(j, i);
+		decide(j, held.entry);
 	int r = 0;
 	for (unsigned n = 0; n < j->sides[p] && r == 0; n++)
-		r = turn_at(j, &j->side[p][n], held, e);
+		r = turn_at(j, &j->side[p][n], record, e);
 	e->turned |= (uint16_t)(1u << p);
-	if (--e->records == 0) {
-		e->next = j->free;
-		j->free = i;
-	}
+	leave(j, &held);
 	if (!point->count && point->ended)
 		end_point(j, p);
 	return r;
@@ -560,11 +595,9 @@ static int begin(struct joint *j, struct ow_error *err)
 		if (r == 0)
 			r = ow_match_pass_begin(pass, &j->matcher[k]);
 	}
-	j->entry_size = sizeof(struct entry) + j->points * sizeof(struct sighting);
-	j->free = NO_ENTRY;
-	j->everywhere = ow_recent_create();
-	j->pushed = ow_recent_create();
-	if (r == 0 && (!j->everywhere || !j->pushed))
+	j->entry_size = sizeof(struct entry) + j->points * sizeof(struct ow_record);
+	j->recent = ow_recent_create();
+	if (r == 0 && !j->recent)
 		r = -ENOMEM;
 	return r == 0 ? grow_buckets(j) : r;
 }
@@ -615,9 +648,10 @@ int ow_joint_pass_run(const struct ow_joint_pass *set, struct ow_error *err)
 		int ended = j->matcher[k] ? ow_match_pass_end(set->pass[k], j->matcher[k], r) : r;
 		r = r == 0 ? ended : r;
 	}
-	ow_recent_free(j->everywhere);
-	ow_recent_free(j->pushed);
+	ow_recent_free(j->recent);
 	free(j->entry);
+	free(j->free);
+	free(j->copy);
 	free(j->bucket);
 	free(j);
 	return r == -ENOMEM ? ow_error_set(err, ENOMEM, "out of memory") : r;

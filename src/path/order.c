@@ -17,6 +17,8 @@
 #define COMMON_LEAST    8     /* packets in common: fewer show nothing */
 #define PARTIAL_LEAST   4     /* packets that pass a point unseen: fewer may be drops of its capture .. */
 #define PARTIAL_SHARE   0.005 /* .. and so may a smaller share */
+#define COMPARED        4096  /* packets of samples that are compared first .. */
+#define COMPARED_LEAST  256   /* .. which is enough, if these have so many in common */
 #define TTLS            256
 #define HOPS_SAME_SHARE 0.9 /* of the packets show the same number of routers */
 
@@ -80,15 +82,51 @@ static void find_hops(const struct ow_identity_sample *a, const struct ow_identi
 	                                                          : 0;
 }
 
+/* The first packet of a sample whose id is not below this one. */
+static size_t place_of(const struct ow_identity_sample *s, uint64_t id)
+{
+	size_t low = 0, high = s->packets;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (s->packet[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The packets of a sample with the smallest ids are a smaller sample. It is sorted by id. */
+static struct ow_identity_sample first_of(const struct ow_identity_sample *s, uint64_t below)
+{
+	struct ow_identity_sample first = *s;
+	first.packets = place_of(s, below);
+	first.below = below;
+	return first;
+}
+
+/* What two samples have in common; a part of large ones is enough, if that has enough in common. */
+static int find_overlap(struct ow_identity_sample *x, struct ow_identity_sample *y,
+                        struct ow_sample_overlap *ret_common)
+{
+	uint64_t below = x->below < y->below ? x->below : y->below;
+	if (x->packets > COMPARED && x->packet[COMPARED].id < below)
+		below = x->packet[COMPARED].id;
+	struct ow_identity_sample a = first_of(x, below), b = first_of(y, below);
+	int r = ow_sample_overlap_find(&a, &b, false, ret_common);
+	return r == 0 && ret_common->unique < COMPARED_LEAST ? ow_sample_overlap_find(x, y, false, ret_common) : r;
+}
+
 static int compare_points(struct finder *f, unsigned a, unsigned b)
 {
 	struct distance best = {0};
 	for (enum ow_variant v = 0; v < OW_VARIANTS; v++) {
 		struct ow_identity_sample *x = &f->survey[a].sample[v], *y = &f->survey[b].sample[v];
 		struct ow_sample_overlap common;
-		if (!ow_variant_among(v, f->which))
+		size_t most = x->packets < y->packets ? x->packets : y->packets;
+		if (!ow_variant_among(v, f->which) || most < 2 * best.common)
 			continue;
-		int r = ow_sample_overlap_find(x, y, false, &common);
+		int r = find_overlap(x, y, &common);
 		if (r < 0)
 			return r;
 		/* Level frame does not see a TTL, and later variants must find clearly more. */
@@ -143,6 +181,12 @@ static int survey(struct finder *f, enum ow_selection which, bool whole, struct 
 		r = ow_survey_read(&f->survey[i], f->reader[i], f->limit, which, from,
 		                   whole ? UINT64_MAX : GLANCE_FRAMES, f->seed, err);
 	}
+	for (unsigned i = 0; i < f->surveys && r == 0; i++) {
+		for (enum ow_variant v = 0; v < OW_VARIANTS; v++) {
+			if (ow_variant_among(v, which))
+				ow_sample_sort(&f->survey[i].sample[v]);
+		}
+	}
 	for (unsigned a = 0; a < f->points && r == 0; a++) {
 		for (unsigned b = a + 1; b < f->points && r == 0; b++)
 			r = compare_points(f, a, b);
@@ -175,20 +219,6 @@ struct passages {
 	int64_t *ns[2];
 	size_t count[2];
 };
-
-/* The first packet of a sample whose id is not below this one. */
-static size_t place_of(const struct ow_identity_sample *s, uint64_t id)
-{
-	size_t low = 0, high = s->packets;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (s->packet[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
 
 /* The packet with this id, if there is only one. */
 static const struct ow_sampled *find_once(const struct ow_identity_sample *s, uint64_t id)

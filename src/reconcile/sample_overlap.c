@@ -37,6 +37,15 @@ static int by_id(const void *x, const void *y)
 	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
 
+void ow_sample_sort(struct ow_identity_sample *s)
+{
+	size_t sorted = 1;
+	while (sorted < s->packets && by_id(&s->packet[sorted - 1], &s->packet[sorted]) <= 0)
+		sorted++;
+	if (sorted < s->packets)
+		qsort(s->packet, s->packets, sizeof *s->packet, by_id);
+}
+
 /* A flood of identical packets must not displace others. */
 static void limit_copies(struct ow_identity_sample *s)
 {
@@ -297,8 +306,8 @@ int ow_sample_overlap_find(struct ow_identity_sample *a, struct ow_identity_samp
 	uint64_t below = a->below < b->below ? a->below : b->below;
 	thin(a, below);
 	thin(b, below);
-	qsort(a->packet, a->packets, sizeof *a->packet, by_id);
-	qsort(b->packet, b->packets, sizeof *b->packet, by_id);
+	ow_sample_sort(a);
+	ow_sample_sort(b);
 	size_t least = a->packets < b->packets ? a->packets : b->packets;
 	struct difference *diff = malloc((least + 1) * sizeof *diff);
 	if (!diff)

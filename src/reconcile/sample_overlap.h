@@ -35,6 +35,8 @@ static inline bool ow_sample_wants(const struct ow_identity_sample *sample, uint
 {
 	return id < sample->below;
 }
+/* By id, identical packets by time. */
+void ow_sample_sort(struct ow_identity_sample *sample);
 void ow_sample_add(struct ow_identity_sample *sample, const struct ow_sampled *packet);
 
 /* The comparison of two samples (which it sorts and reduces to the smaller id range). */
