@@ -89,7 +89,9 @@ static double leading_arrivals(const struct ow_align_model *model, const struct 
 		/* The last of those outside took at least this long. */
 		double took = outside ? fmax(d, v->received[outside - 1] - v->sent_from) : d;
 		double each = before_cost(model, v) + delay_cost(model, v, took);
-		double cost = v->skip[j] - v->skip[outside] + outside * each + price[k];
+		/* Others that were sent while the capture ran arrived before these. */
+		uint32_t inside = outside - ow_align_below(v->not_before, outside, nextafter(v->sent_from, INFINITY));
+		double cost = v->skip[j] - v->skip[outside] + outside * each + inside * OVERTAKES + price[k];
 		/*
 		 * If packets are copied, an arrival shortly before the first one that counts is probably the same
 		 * packet.
@@ -130,7 +132,10 @@ static double last_arrivals(const struct ow_aligner *a, const struct ow_align_vi
 		return cost;
 	/* The first of those outside took at most this long. */
 	double took = fmin(d, a->received[j + 1 + unsent] - sent_to);
-	return cost + (rest - unsent) * (outside_cost(&a->model) + (v ? delay_cost(&a->model, v, took) : 0));
+	/* Others that were sent while the capture ran arrived after these. */
+	uint32_t inside = ow_align_below(a->not_after + j + 1 + unsent, rest - unsent, sent_to);
+	return cost + inside * OVERTAKES +
+	       (rest - unsent) * (outside_cost(&a->model) + (v ? delay_cost(&a->model, v, took) : 0));
 }
 
 /* As in ow_align_lead, but for the end. */

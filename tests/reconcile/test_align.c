@@ -345,6 +345,44 @@ static void marks_close_a_period(void **state)
 	ow_aligner_free(aligner);
 }
 
+/* A queue of a second holds a flood and releases it at once. Its packets may have been sent before the capture started;
+ * but a unique one that was sent after that arrived before them. */
+static void a_mark_keeps_a_burst_inside(void **state)
+{
+	(void)state;
+	enum { N = 300 };
+	int64_t sent[N], received[N], not_before[N], not_after[N];
+	struct ow_align_arrival arrival[N];
+	struct ow_aligner *aligner;
+	bool crowded;
+	for (int i = 0; i < N; i++) {
+		sent[i] = INT64_C(1000000) * i;
+		received[i] = 1000000000 + INT64_C(300) * i;
+		not_before[i] = -10000000;
+		not_after[i] = INT64_MAX;
+	}
+	struct ow_align_model model = {.window_ns = 10000000000,
+	                               .soonest_ns = -2000,
+	                               .sigma_ns = 1000,
+	                               .jump = OW_ALIGN_JUMP,
+	                               .loss = 7,
+	                               .copy = OW_ALIGN_NO_COPIES,
+	                               .causal = true,
+	                               .sent_from_ns = -20000000,
+	                               .received_from_ns = -100000000,
+	                               .sent_to_ns = INT64_MAX,
+	                               .received_to_ns = INT64_MAX,
+	                               .ends = true,
+	                               .not_before_ns = not_before,
+	                               .not_after_ns = not_after};
+	assert_int_equal(ow_aligner_create(&aligner), 0);
+	assert_int_equal(ow_align_fit(aligner, &model, NULL, sent, N, received, N, &crowded), 0);
+	assert_int_equal(ow_align(aligner, &model, NULL, sent, N, received, N, arrival, &crowded), 0);
+	for (int j = 0; j < N; j++)
+		assert_int_equal(arrival[j].sent, j);
+	ow_aligner_free(aligner);
+}
+
 /* Queues that stall and drain: delays jump up, and fall step by step. No packet is lost, and none was sent before the
  * captures started, though fewer jumps would be needed then. */
 static void jumps_are_usual_in_a_queue(void **state)
@@ -685,10 +723,15 @@ static void all_assignments_at_random_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_assignments_of_few_copies), cmocka_unit_test(all_assignments_at_random_times),
-		cmocka_unit_test(most_are_paired_rightly),       cmocka_unit_test(the_truth_is_between_the_bounds),
-		cmocka_unit_test(a_period_stays_open),           cmocka_unit_test(marks_close_a_period),
-		cmocka_unit_test(jumps_are_usual_in_a_queue),    cmocka_unit_test(an_outage),
+		cmocka_unit_test(all_assignments_of_few_copies),
+		cmocka_unit_test(all_assignments_at_random_times),
+		cmocka_unit_test(most_are_paired_rightly),
+		cmocka_unit_test(the_truth_is_between_the_bounds),
+		cmocka_unit_test(a_period_stays_open),
+		cmocka_unit_test(marks_close_a_period),
+		cmocka_unit_test(a_mark_keeps_a_burst_inside),
+		cmocka_unit_test(jumps_are_usual_in_a_queue),
+		cmocka_unit_test(an_outage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
