@@ -27,7 +27,7 @@
 
 static unsigned rounds = 9;
 static uint64_t seed = 1;
-static struct ow_flow_stamp *stamps;
+static struct ow_flow_sighting *stamps;
 static const struct ow_flow_key **keys;
 static struct ow_flow_key flow_key[FLOWS];
 
@@ -90,7 +90,7 @@ static void make_stamps(void)
 		wrong("no memory");
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		uint32_t f = (uint32_t)exp(ow_random_unit(&random) * log(FLOWS)) - 1;
-		stamps[i] = (struct ow_flow_stamp){hash[f], ow_random_u64(&random), BEGIN + i * INT64_C(500)};
+		stamps[i] = (struct ow_flow_sighting){hash[f], ow_random_u64(&random), BEGIN + i * INT64_C(500)};
 		keys[i] = &flow_key[f];
 	}
 }

@@ -30,8 +30,8 @@ static void fill(const struct ow_epoch_info *info, unsigned packets, unsigned fl
 		key.sport = (uint16_t)(1024 + f);
 		key.dport = f % 2 ? 443 : (uint16_t)f;
 		const struct ow_flow_key *keys = &key;
-		struct ow_flow_stamp stamp = {ow_flow_hash(info->params.seed, &key), ow_random_u64(&random),
-		                              INT64_C(1700000000000000000) + i * 12345};
+		struct ow_flow_sighting stamp = {ow_flow_hash(info->params.seed, &key), ow_random_u64(&random),
+		                                 INT64_C(1700000000000000000) + i * 12345};
 		ow_colate_add(epoch->colate, &stamp, 1);
 		if (epoch->counts)
 			ow_flow_counts_add(epoch->counts, &stamp, &keys, 1);

@@ -17,7 +17,7 @@ struct recording {
 	const struct ow_capture_recording *how;
 	struct ow_capture_recorded *end;
 	struct ow_reader *reader;
-	struct ow_flow_stamper *stamper;
+	struct ow_flow_decoder *decoder;
 	struct ow_flow_recorder *recorder;
 	struct ow_epochs_writer *writer;
 };
@@ -46,24 +46,24 @@ static int on_epoch(void *arg, struct ow_epoch *epoch, struct ow_error *err)
 
 static int record_frames(struct recording *rec, const struct ow_frame *frames, int count, struct ow_error *err)
 {
-	struct ow_flow_stamps stamps;
-	int r = ow_flow_stamper_load(rec->stamper, frames, (size_t)count, err);
+	struct ow_flow_sightings sightings;
+	int r = ow_flow_decoder_load(rec->decoder, frames, (size_t)count, err);
 	while (r == 0) {
-		r = ow_flow_stamper_next(rec->stamper, &stamps, err);
-		if (r < 0 || !stamps.count)
+		r = ow_flow_decoder_next(rec->decoder, &sightings, err);
+		if (r < 0 || !sightings.count)
 			break;
-		r = ow_flow_recorder_add(rec->recorder, stamps.stamp, stamps.key, stamps.count, err);
+		r = ow_flow_recorder_add(rec->recorder, sightings.sighting, sightings.key, sightings.count, err);
 	}
 	return r;
 }
 
 static int record_all(struct recording *rec, struct ow_error *err)
 {
-	struct ow_frame frame[OW_FLOW_STAMPS];
+	struct ow_frame frame[OW_FLOW_SIGHTINGS];
 	uint64_t size = ow_reader_info(rec->reader)->size_bytes;
 	int r = 0, count = 1;
 	for (unsigned batches = 0; r == 0 && !*rec->how->stop; batches++) {
-		count = ow_reader_read(rec->reader, frame, OW_FLOW_STAMPS, err);
+		count = ow_reader_read(rec->reader, frame, OW_FLOW_SIGHTINGS, err);
 		if (count <= 0)
 			break;
 		r = record_frames(rec, frame, count, err);
@@ -78,7 +78,7 @@ static int record_all(struct recording *rec, struct ow_error *err)
 static int open_all(struct recording *rec, struct ow_error *err)
 {
 	const struct ow_capture_recording *how = rec->how;
-	struct ow_flow_stamper_options stamper = {
+	struct ow_flow_decoder_options decoder = {
 		.info = &how->info, .filter = how->filter, .segment_bytes = how->segment_bytes};
 	struct ow_flow_recorder_options recorder = {
 		.info = how->info,
@@ -87,10 +87,10 @@ static int open_all(struct recording *rec, struct ow_error *err)
 		.on_epoch = on_epoch,
 		.arg = rec,
 	};
-	memcpy(stamper.class_filter, how->class_filter, sizeof stamper.class_filter);
+	memcpy(decoder.class_filter, how->class_filter, sizeof decoder.class_filter);
 	int r = ow_reader_open(how->path, &rec->reader, err);
 	if (r == 0)
-		r = ow_flow_stamper_create(how->path, &stamper, &rec->stamper, err);
+		r = ow_flow_decoder_create(how->path, &decoder, &rec->decoder, err);
 	if (r == 0)
 		r = ow_flow_recorder_create(&recorder, &rec->recorder, err);
 	/* This is last, so that an existing file is replaced only if everything else succeeded. */
@@ -100,14 +100,14 @@ static int open_all(struct recording *rec, struct ow_error *err)
 static void close_all(struct recording *rec)
 {
 	ow_flow_recorder_free(rec->recorder);
-	ow_flow_stamper_free(rec->stamper);
+	ow_flow_decoder_free(rec->decoder);
 	ow_epochs_writer_free(rec->writer);
 	ow_reader_close(rec->reader);
 }
 
 static void note_warnings(struct recording *rec)
 {
-	const struct ow_flow_stamper_counts *counts = ow_flow_stamper_counts(rec->stamper);
+	const struct ow_flow_decoder_counts *counts = ow_flow_decoder_counts(rec->decoder);
 	struct ow_error *next = rec->end->warning;
 	char number[OW_FORMAT];
 	if (ow_reader_damage(rec->reader))
@@ -147,7 +147,7 @@ int ow_capture_record(const struct ow_capture_recording *how, struct ow_capture_
 		r = record_all(&rec, err);
 	}
 	if (r == 0) {
-		ret_recorded->frames = *ow_flow_stamper_counts(rec.stamper);
+		ret_recorded->frames = *ow_flow_decoder_counts(rec.decoder);
 		note_warnings(&rec);
 	}
 	close_all(&rec);

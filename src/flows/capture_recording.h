@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "flows/flow_stamper.h"
+#include "flows/flow_decoder.h"
 #include <signal.h>
 
 /* Records the packets of a capture into a file of epochs. */
@@ -11,8 +11,8 @@ struct ow_capture_recording {
 	bool append;      /* continue the file if it exists */
 	struct ow_epoch_info info;
 	const char *filter;                            /* NULL = all packets */
-	const char *class_filter[OW_FLOW_CLASSES_MAX]; /* as in flows/flow_stamper.h */
-	uint32_t segment_bytes;                        /* as in flows/flow_stamper.h */
+	const char *class_filter[OW_FLOW_CLASSES_MAX]; /* as in flows/flow_decoder.h */
+	uint32_t segment_bytes;                        /* as in flows/flow_decoder.h */
 	uint64_t threshold, flows_max;                 /* as in flows/flow_recorder.h */
 	/* called when the files are open; from then on `stop` is checked */
 	void (*on_opened)(void);
@@ -24,7 +24,7 @@ struct ow_capture_recording {
 #define OW_CAPTURE_RECORDED_WARNINGS 8
 
 struct ow_capture_recorded {
-	struct ow_flow_stamper_counts frames;
+	struct ow_flow_decoder_counts frames;
 	uint64_t epochs, packets;
 	uint64_t flows_most; /* largest number of flows in an epoch */
 	uint64_t uncounted;  /* packets of flows beyond flows_max */

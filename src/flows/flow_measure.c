@@ -4,7 +4,7 @@
 
 #include "base/sort.h"
 #include "capture/file/reader.h"
-#include "flows/flow_stamper.h"
+#include "flows/flow_decoder.h"
 #include "base/array.h"
 #include <errno.h>
 #include <math.h>
@@ -61,36 +61,36 @@ static int make_room(struct sums *sums, size_t flows)
 	return flows ? OW_GROW(sums->sum, sums->room, flows) : 0;
 }
 
-static int add_one(struct sums *sums, const struct ow_flow_stamp *stamp, const struct ow_flow_key *key)
+static int add_one(struct sums *sums, const struct ow_flow_sighting *sighting, const struct ow_flow_key *key)
 {
 	int64_t length = sums->options->info->interval_ns;
-	if (!sums->started || (length && stamp->time_ns >= sums->start_ns + length))
-		begin_interval(sums, stamp->time_ns);
+	if (!sums->started || (length && sighting->time_ns >= sums->start_ns + length))
+		begin_interval(sums, sighting->time_ns);
 	size_t before = ow_flow_counts_flows(sums->counts);
-	ow_flow_counts_add(sums->counts, stamp, &key, 1);
-	ptrdiff_t at = ow_flow_counts_find(sums->counts, stamp->flow);
+	ow_flow_counts_add(sums->counts, sighting, &key, 1);
+	ptrdiff_t at = ow_flow_counts_find(sums->counts, sighting->flow);
 	if (at < 0 || make_room(sums, (size_t)at + 1) < 0)
 		return -ENOMEM;
 	if ((size_t)at >= before)
 		sums->sum[at] = 0;
-	double time = fmax(0, (double)(stamp->time_ns - sums->start_ns) / sums->options->info->params.unit_ns);
+	double time = fmax(0, (double)(sighting->time_ns - sums->start_ns) / sums->options->info->params.unit_ns);
 	sums->sum[at] += time;
 	sums->interval_sum += time;
 	if (!sums->measure.packets++)
-		sums->first_ns = sums->last_ns = stamp->time_ns;
-	sums->last_ns = stamp->time_ns > sums->last_ns ? stamp->time_ns : sums->last_ns;
+		sums->first_ns = sums->last_ns = sighting->time_ns;
+	sums->last_ns = sighting->time_ns > sums->last_ns ? sighting->time_ns : sums->last_ns;
 	return 0;
 }
 
-static int read_stamps(struct sums *sums, struct ow_flow_stamper *stamper, struct ow_error *err)
+static int read_stamps(struct sums *sums, struct ow_flow_decoder *decoder, struct ow_error *err)
 {
 	for (;;) {
-		struct ow_flow_stamps stamps;
-		int r = ow_flow_stamper_next(stamper, &stamps, err);
-		if (r < 0 || !stamps.count)
+		struct ow_flow_sightings sightings;
+		int r = ow_flow_decoder_next(decoder, &sightings, err);
+		if (r < 0 || !sightings.count)
 			return r;
-		for (size_t i = 0; i < stamps.count; i++) {
-			r = add_one(sums, &stamps.stamp[i], stamps.key[i]);
+		for (size_t i = 0; i < sightings.count; i++) {
+			r = add_one(sums, &sightings.sighting[i], sightings.key[i]);
 			if (r < 0)
 				return ow_error_set(err, -r, "not enough memory for the sums of flows");
 		}
@@ -100,27 +100,27 @@ static int read_stamps(struct sums *sums, struct ow_flow_stamper *stamper, struc
 static int read_capture(const char *path, struct sums *sums, struct ow_error *err)
 {
 	const struct ow_flow_measure_options *options = sums->options;
-	const struct ow_flow_stamper_options stamping = {.info = options->info, .filter = options->filter};
-	struct ow_frame frame[OW_FLOW_STAMPS];
-	struct ow_flow_stamper *stamper = NULL;
+	const struct ow_flow_decoder_options stamping = {.info = options->info, .filter = options->filter};
+	struct ow_frame frame[OW_FLOW_SIGHTINGS];
+	struct ow_flow_decoder *decoder = NULL;
 	struct ow_reader *reader = NULL;
 	int count, r = ow_reader_open(path, &reader, err);
 	if (r == 0)
-		r = ow_flow_stamper_create(path, &stamping, &stamper, err);
+		r = ow_flow_decoder_create(path, &stamping, &decoder, err);
 	for (unsigned batches = 0; r == 0; batches++) {
-		count = ow_reader_read(reader, frame, OW_FLOW_STAMPS, err);
+		count = ow_reader_read(reader, frame, OW_FLOW_SIGHTINGS, err);
 		if (count <= 0) {
 			r = count;
 			break;
 		}
-		r = ow_flow_stamper_load(stamper, frame, (size_t)count, err);
+		r = ow_flow_decoder_load(decoder, frame, (size_t)count, err);
 		if (r == 0)
-			r = read_stamps(sums, stamper, err);
+			r = read_stamps(sums, decoder, err);
 		uint64_t size = ow_reader_info(reader)->size_bytes;
 		if (options->progress && batches % PROGRESS_EVERY == 0 && size)
 			options->progress(options->arg, (double)ow_reader_position(reader) / (double)size);
 	}
-	ow_flow_stamper_free(stamper);
+	ow_flow_decoder_free(decoder);
 	ow_reader_close(reader);
 	if (r == 0 && !sums->measure.packets)
 		r = ow_error_set(err, ENODATA, "%.200s: contains no packet to measure", path);

@@ -83,19 +83,19 @@ static bool belongs(const struct ow_flow_recorder *recorder, int64_t time_ns)
 	return time_ns < recorder->end_ns && time_ns >= recorder->begin_ns - recorder->options.info.interval_ns;
 }
 
-static int add(struct ow_flow_recorder *recorder, const struct ow_flow_stamp *stamps,
+static int add(struct ow_flow_recorder *recorder, const struct ow_flow_sighting *sightings,
                const struct ow_flow_key *const *keys, size_t count, struct ow_error *err)
 {
 	struct ow_epoch *epoch = &recorder->epoch;
-	ow_colate_add(epoch->colate, stamps, count);
+	ow_colate_add(epoch->colate, sightings, count);
 	if (epoch->counts)
-		ow_flow_counts_add(epoch->counts, stamps, keys, count);
+		ow_flow_counts_add(epoch->counts, sightings, keys, count);
 	if (recorder->options.threshold && ow_colate_time_sum(epoch->colate) >= recorder->options.threshold)
 		return ow_flow_recorder_cut(recorder, err);
 	return 0;
 }
 
-int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow_stamp *stamps,
+int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow_sighting *sightings,
                          const struct ow_flow_key *const *keys, size_t count, struct ow_error *err)
 {
 	while (count) {
@@ -106,15 +106,15 @@ int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow
 				return r;
 		}
 		if (!recorder->options.info.interval_ns)
-			return add(recorder, stamps, keys, count, err);
-		if (!ow_colate_packets(recorder->epoch.colate) && !belongs(recorder, stamps[0].time_ns))
-			begin_interval(recorder, stamps[0].time_ns);
-		while (some < count && belongs(recorder, stamps[some].time_ns))
+			return add(recorder, sightings, keys, count, err);
+		if (!ow_colate_packets(recorder->epoch.colate) && !belongs(recorder, sightings[0].time_ns))
+			begin_interval(recorder, sightings[0].time_ns);
+		while (some < count && belongs(recorder, sightings[some].time_ns))
 			some++;
-		int r = some ? add(recorder, stamps, keys, some, err) : ow_flow_recorder_cut(recorder, err);
+		int r = some ? add(recorder, sightings, keys, some, err) : ow_flow_recorder_cut(recorder, err);
 		if (r < 0)
 			return r;
-		stamps += some;
+		sightings += some;
 		keys += some;
 		count -= some;
 	}

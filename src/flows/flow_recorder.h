@@ -27,7 +27,7 @@ int ow_flow_recorder_create(const struct ow_flow_recorder_options *options, stru
 void ow_flow_recorder_free(struct ow_flow_recorder *recorder);
 
 /* keys: as for ow_flow_counts_add. A packet that is late by less than an interval is recorded in the current epoch. */
-int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow_stamp *stamps,
+int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow_sighting *sightings,
                          const struct ow_flow_key *const *keys, size_t count, struct ow_error *err);
 /* All packets before this time have been added: passes on an interval that has ended. */
 int ow_flow_recorder_pass(struct ow_flow_recorder *recorder, int64_t passed_ns, struct ow_error *err);

@@ -8,71 +8,71 @@
 struct ow_flow_thread {
 	struct ow_flow_thread_options options;
 	struct ow_epoch_info info;
-	struct ow_flow_stamper *stamper;
+	struct ow_flow_decoder *decoder;
 	struct ow_flow_recorder *recorder;
 };
 
 static int hand_out(void *arg, struct ow_epoch *epoch, struct ow_error *err)
 {
-	struct ow_flow_thread *tap = arg;
+	struct ow_flow_thread *thread = arg;
 	(void)err;
-	tap->options.on_epoch(tap->options.arg, epoch);
+	thread->options.on_epoch(thread->options.arg, epoch);
 	return 0;
 }
 
 int ow_flow_thread_create(const char *name, uint16_t linktype, const struct ow_flow_thread_options *options,
-                          struct ow_flow_thread **ret_tap, struct ow_error *err)
+                          struct ow_flow_thread **ret_thread, struct ow_error *err)
 {
-	struct ow_flow_thread *tap = calloc(1, sizeof *tap);
-	if (!tap)
+	struct ow_flow_thread *thread = calloc(1, sizeof *thread);
+	if (!thread)
 		return ow_error_set(err, ENOMEM, "%.200s: not enough memory to record flows", name);
-	tap->options = *options;
-	tap->info = *options->stamper.info;
+	thread->options = *options;
+	thread->info = *options->decoder.info;
 	const struct ow_flow_recorder_options recorder = {
-		.info = tap->info, .flows_max = options->flows_max, .on_epoch = hand_out, .arg = tap};
-	int r = ow_flow_stamper_create(name, &options->stamper, &tap->stamper, err);
+		.info = thread->info, .flows_max = options->flows_max, .on_epoch = hand_out, .arg = thread};
+	int r = ow_flow_decoder_create(name, &options->decoder, &thread->decoder, err);
 	if (r == 0)
-		r = ow_flow_stamper_prepare(tap->stamper, linktype, err);
+		r = ow_flow_decoder_prepare(thread->decoder, linktype, err);
 	if (r == 0)
-		r = ow_flow_recorder_create(&recorder, &tap->recorder, err);
+		r = ow_flow_recorder_create(&recorder, &thread->recorder, err);
 	if (r < 0)
-		ow_flow_thread_free(tap);
+		ow_flow_thread_free(thread);
 	else
-		*ret_tap = tap;
+		*ret_thread = thread;
 	return r;
 }
 
-void ow_flow_thread_free(struct ow_flow_thread *tap)
+void ow_flow_thread_free(struct ow_flow_thread *thread)
 {
-	if (!tap)
+	if (!thread)
 		return;
-	ow_flow_recorder_free(tap->recorder);
-	ow_flow_stamper_free(tap->stamper);
-	free(tap);
+	ow_flow_recorder_free(thread->recorder);
+	ow_flow_decoder_free(thread->decoder);
+	free(thread);
 }
 
-void ow_flow_thread_frames(struct ow_flow_thread *tap, const struct ow_iface_frame *frames, size_t count)
+void ow_flow_thread_frames(struct ow_flow_thread *thread, const struct ow_iface_frame *frames, size_t count)
 {
 	while (count) {
-		size_t some = count < OW_FLOW_STAMPS ? count : OW_FLOW_STAMPS;
-		struct ow_flow_stamps stamps = {.count = 0};
-		if (ow_flow_stamper_load_live(tap->stamper, frames, some, NULL) < 0)
-			tap->options.on_lost(tap->options.arg, some);
+		size_t some = count < OW_FLOW_SIGHTINGS ? count : OW_FLOW_SIGHTINGS;
+		struct ow_flow_sightings sightings = {.count = 0};
+		if (ow_flow_decoder_load_live(thread->decoder, frames, some, NULL) < 0)
+			thread->options.on_lost(thread->options.arg, some);
 		else
-			while (ow_flow_stamper_next(tap->stamper, &stamps, NULL) == 0 && stamps.count) {
-				if (ow_flow_recorder_add(tap->recorder, stamps.stamp, stamps.key, stamps.count, NULL) <
-				    0)
-					tap->options.on_lost(tap->options.arg, stamps.count);
+			while (ow_flow_decoder_next(thread->decoder, &sightings, NULL) == 0 && sightings.count) {
+				if (ow_flow_recorder_add(thread->recorder, sightings.sighting, sightings.key,
+				                         sightings.count, NULL) < 0)
+					thread->options.on_lost(thread->options.arg, sightings.count);
 			}
 		frames += some;
 		count -= some;
 	}
 }
 
-void ow_flow_thread_pass(struct ow_flow_thread *tap, int64_t passed_ns)
+void ow_flow_thread_pass(struct ow_flow_thread *thread, int64_t passed_ns)
 {
 	if (passed_ns == INT64_MAX)
-		ow_flow_recorder_cut(tap->recorder, NULL);
+		ow_flow_recorder_cut(thread->recorder, NULL);
 	else
-		ow_flow_recorder_pass(tap->recorder, passed_ns, NULL);
+		ow_flow_recorder_pass(thread->recorder, passed_ns, NULL);
 }

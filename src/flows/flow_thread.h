@@ -2,7 +2,7 @@
 #pragma once
 
 #include "flows/flow_recorder.h"
-#include "flows/flow_stamper.h"
+#include "flows/flow_decoder.h"
 
 /*
  * Records flows in addition to the lanes of a live point: the frames of one source in one thread become epochs, which
@@ -10,7 +10,7 @@
  */
 struct ow_flow_thread_options {
 	uint32_t sources; /* bit i: takes frames of source i */
-	struct ow_flow_stamper_options stamper;
+	struct ow_flow_decoder_options decoder;
 	size_t flows_max;
 	/*
 	 * Takes the epoch (and sets colate and counts to NULL) or leaves it. It must be fast, because the source waits.
@@ -26,8 +26,8 @@ struct ow_flow_thread;
 
 /* name, linktype: of the source. */
 int ow_flow_thread_create(const char *name, uint16_t linktype, const struct ow_flow_thread_options *options,
-                          struct ow_flow_thread **ret_tap, struct ow_error *err);
-void ow_flow_thread_free(struct ow_flow_thread *tap);
-void ow_flow_thread_frames(struct ow_flow_thread *tap, const struct ow_iface_frame *frames, size_t count);
+                          struct ow_flow_thread **ret_thread, struct ow_error *err);
+void ow_flow_thread_free(struct ow_flow_thread *thread);
+void ow_flow_thread_frames(struct ow_flow_thread *thread, const struct ow_iface_frame *frames, size_t count);
 /* All frames before this time have been seen. INT64_MAX: all frames. */
-void ow_flow_thread_pass(struct ow_flow_thread *tap, int64_t passed_ns);
+void ow_flow_thread_pass(struct ow_flow_thread *thread, int64_t passed_ns);

@@ -32,15 +32,15 @@ static void sample_done(struct sample *sample)
 }
 
 static void add_own(const struct sample *sample, const struct ow_colate_index *index, uint64_t seed,
-                    const struct ow_flow_stamp *stamps, size_t count, bool minus)
+                    const struct ow_flow_sighting *sightings, size_t count, bool minus)
 {
 	for (size_t i = 0; i < count; i++) {
-		size_t f = ow_colate_index_find(index, stamps[i].flow);
+		size_t f = ow_colate_index_find(index, sightings[i].flow);
 		if (f == SIZE_MAX)
 			continue;
-		uint32_t j = ow_colate_pick(ow_colate_packet_hash(seed, stamps[i].id), OW_COLATE_SPREAD);
+		uint32_t j = ow_colate_pick(ow_colate_packet_hash(seed, sightings[i].id), OW_COLATE_SPREAD);
 		uint64_t *cell = (uint64_t *)&sample->own[f * OW_COLATE_SPREAD + j];
-		*cell += minus ? -(uint64_t)stamps[i].time_ns : (uint64_t)stamps[i].time_ns;
+		*cell += minus ? -(uint64_t)sightings[i].time_ns : (uint64_t)sightings[i].time_ns;
 	}
 }
 

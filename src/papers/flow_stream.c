@@ -126,7 +126,7 @@ void ow_flow_truth_settle(struct ow_flow_truth *truth)
 }
 
 static void make(const struct ow_flow_traffic *traffic, struct ow_flow_passage *passage, struct ow_flow_stream *out,
-                 struct ow_flow_stamp *spare)
+                 struct ow_flow_sighting *spare)
 {
 	struct ow_flow_truth all = {0};
 	int64_t first_ns = traffic->packet[0].time_ns;
@@ -134,18 +134,18 @@ static void make(const struct ow_flow_traffic *traffic, struct ow_flow_passage *
 		const struct ow_flow_packet *packet = &traffic->packet[i];
 		struct ow_flow_truth *truth = &out->flow[packet->flow];
 		uint64_t flow = traffic->flow[packet->flow];
-		struct ow_flow_stamp stamp = {flow, ow_random_u64(&passage->random),
-		                              packet->time_ns + passage->path->start_ns};
-		out->a[out->as++] = stamp;
+		struct ow_flow_sighting sighting = {flow, ow_random_u64(&passage->random),
+		                                    packet->time_ns + passage->path->start_ns};
+		out->a[out->as++] = sighting;
 		if (!truth->sent++)
-			truth->first_ns = stamp.time_ns;
-		truth->last_ns = stamp.time_ns > truth->last_ns ? stamp.time_ns : truth->last_ns;
+			truth->first_ns = sighting.time_ns;
+		truth->last_ns = sighting.time_ns > truth->last_ns ? sighting.time_ns : truth->last_ns;
 		int64_t delay_ns = ow_flow_passage_next(passage, flow, packet->len, packet->time_ns - first_ns);
 		if (delay_ns < 0)
 			continue;
-		stamp.time_ns += delay_ns;
-		truth->last_ns = stamp.time_ns > truth->last_ns ? stamp.time_ns : truth->last_ns;
-		out->b[out->bs++] = stamp;
+		sighting.time_ns += delay_ns;
+		truth->last_ns = sighting.time_ns > truth->last_ns ? sighting.time_ns : truth->last_ns;
+		out->b[out->bs++] = sighting;
 		ow_flow_truth_count(truth, (double)delay_ns);
 		ow_flow_truth_count(&all, (double)delay_ns);
 	}
@@ -154,7 +154,7 @@ static void make(const struct ow_flow_traffic *traffic, struct ow_flow_passage *
 	ow_flow_truth_settle(&all);
 	out->mean_ns = all.mean_ns;
 	out->stddev_ns = all.stddev_ns;
-	ow_sort_items(out->b, spare, out->bs, sizeof *spare, offsetof(struct ow_flow_stamp, time_ns));
+	ow_sort_items(out->b, spare, out->bs, sizeof *spare, offsetof(struct ow_flow_sighting, time_ns));
 }
 
 int ow_flow_stream_make(const struct ow_flow_traffic *traffic, const struct ow_flow_path *path,
@@ -167,7 +167,7 @@ int ow_flow_stream_make(const struct ow_flow_traffic *traffic, const struct ow_f
 	int r = ow_flow_passage_create(path, &passage, err);
 	if (r < 0)
 		return r;
-	struct ow_flow_stamp *spare = malloc(traffic->packets * sizeof *spare);
+	struct ow_flow_sighting *spare = malloc(traffic->packets * sizeof *spare);
 	out.a = malloc(traffic->packets * sizeof *out.a);
 	out.b = malloc(traffic->packets * sizeof *out.b);
 	out.flow = calloc(traffic->flows, sizeof *out.flow);

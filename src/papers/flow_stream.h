@@ -34,7 +34,7 @@ struct ow_flow_truth {
 
 struct ow_flow_stream {
 	/* In order of time at each point. */
-	struct ow_flow_stamp *a, *b;
+	struct ow_flow_sighting *a, *b;
 	size_t as, bs;
 	/* In the order of the traffic's flows. */
 	struct ow_flow_truth *flow;

@@ -51,14 +51,14 @@ static int add_flows(struct ow_daemon *d, struct ow_error *err)
 		d->flows[i] = (struct ow_daemon_flows){&d->options.flows, i};
 		struct ow_flow_thread_options options = {
 			.sources = flows->interfaces,
-			.stamper = {.info = &flows->info, .filter = flows->filter, .heading = flows->heading},
+			.decoder = {.info = &flows->info, .filter = flows->filter, .heading = flows->heading},
 			.flows_max = flows->flows_max,
 			.on_epoch = on_epoch,
 			.on_lost = on_lost,
 			.arg = &d->flows[i],
 		};
 		for (unsigned k = 0; k < flows->class_count; k++)
-			options.stamper.class_filter[k] = flows->classes[k].filter;
+			options.decoder.class_filter[k] = flows->classes[k].filter;
 		r = ow_recorder_add_tap(d->recorder, &options, err);
 	}
 	return r;

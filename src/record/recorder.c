@@ -184,7 +184,7 @@ int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_threa
                         struct ow_error *err)
 {
 	const char *name = ow_recorder_undirected(recorder, options->sources);
-	if (name && options->stamper.heading != OW_HEADING_UNKNOWN)
+	if (name && options->decoder.heading != OW_HEADING_UNKNOWN)
 		return ow_error_set(err, EINVAL,
 		                    "%s does not show the direction of packets: give a filter, not 'heading'", name);
 	for (unsigned i = 0; i < recorder->members; i++) {

@@ -37,7 +37,7 @@ static double per_packet(const struct ow_capture_recorded *rec, uint64_t bytes)
 	return rec->packets ? 8.0 * (double)bytes / (double)rec->packets : 0;
 }
 
-static uint64_t skipped(const struct ow_flow_stamper_counts *counts)
+static uint64_t skipped(const struct ow_flow_decoder_counts *counts)
 {
 	return counts->not_ip + counts->too_short + counts->below_limit + counts->untimed;
 }
@@ -45,7 +45,7 @@ static uint64_t skipped(const struct ow_flow_stamper_counts *counts)
 void ow_report_recorded_text(FILE *out, const struct ow_capture_recording *how, const struct ow_capture_recorded *rec,
                              int width)
 {
-	const struct ow_flow_stamper_counts *counts = &rec->frames;
+	const struct ow_flow_decoder_counts *counts = &rec->frames;
 	char a[OW_FORMAT], b[OW_FORMAT], recording[OW_COLATE_TEXT], key[OW_FLOW_SELECT_TEXT], length[OW_DURATION_TEXT];
 	ow_colate_params_text(&how->info.params, recording);
 	ow_flow_select_text(&how->info.select, key);
@@ -82,7 +82,7 @@ void ow_report_recorded_text(FILE *out, const struct ow_capture_recording *how, 
 
 static void json_packets(struct ow_json *json, const struct ow_capture_recorded *rec, bool counted)
 {
-	const struct ow_flow_stamper_counts *counts = &rec->frames;
+	const struct ow_flow_decoder_counts *counts = &rec->frames;
 	ow_json_line(json);
 	ow_json_count(json, "frames", counts->frames);
 	ow_json_count(json, "packets", rec->packets);

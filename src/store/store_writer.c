@@ -261,7 +261,7 @@ static bool is_permanent(int code)
 	       code == -EACCES || code == -EPERM;
 }
 
-int ow_store_writer_create(const struct ow_store_writer_options *options, struct ow_store_writer **ret_keeper,
+int ow_store_writer_create(const struct ow_store_writer_options *options, struct ow_store_writer **ret_writer,
                            struct ow_error *err)
 {
 	struct ow_store_writer *k = calloc(1, sizeof *k);
@@ -300,7 +300,7 @@ int ow_store_writer_create(const struct ow_store_writer_options *options, struct
 	if (r < 0)
 		ow_store_writer_free(k);
 	else
-		*ret_keeper = k;
+		*ret_writer = k;
 	return r;
 }
 

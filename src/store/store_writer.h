@@ -23,7 +23,7 @@ struct ow_store_writer_options {
  * Opens the store. Errors that an administrator has to correct are returned at once: a file of another program or of a
  * newer version, a folder that does not exist or cannot be written. All others are retried, and reported as news.
  */
-int ow_store_writer_create(const struct ow_store_writer_options *options, struct ow_store_writer **ret_keeper,
+int ow_store_writer_create(const struct ow_store_writer_options *options, struct ow_store_writer **ret_writer,
                            struct ow_error *err);
 /* Writes the waiting results, if possible, and ends the thread. State and news are available afterwards. */
 void ow_store_writer_stop(struct ow_store_writer *writer);

@@ -207,23 +207,23 @@ static inline uint64_t in_units(int64_t time_ns, uint32_t unit_ns)
 	return (uint64_t)(quotient - (time_ns % (int64_t)unit_ns < 0));
 }
 
-static void start(struct ow_colate *colate, const struct ow_flow_stamp *first)
+static void start(struct ow_colate *colate, const struct ow_flow_sighting *first)
 {
 	colate->first_ns = colate->last_ns = colate->base_ns = first->time_ns;
 	ow_random_seed(&colate->random, colate->params.seed ^ ow_mix64((uint64_t)first->time_ns));
 }
 
 /* Computes the hashes and times of a block, and updates first, last and sum of the times. */
-static void take(struct ow_colate *colate, const struct ow_flow_stamp *stamps, size_t count, struct block *block)
+static void take(struct ow_colate *colate, const struct ow_flow_sighting *sightings, size_t count, struct block *block)
 {
 	uint64_t seed = colate->params.seed;
 	int64_t first = colate->first_ns, last = colate->last_ns, base = colate->base_ns;
 	uint64_t low = 0, high = 0; /* of the sum of differences, which may have either sign */
 	for (size_t i = 0; i < count; i++) {
-		int64_t t = stamps[i].time_ns;
+		int64_t t = sightings[i].time_ns;
 		uint64_t since = (uint64_t)t - (uint64_t)base + (UINT64_C(1) << 63);
-		block->flow[i] = stamps[i].flow;
-		block->hash[i] = ow_colate_packet_hash(seed, stamps[i].id);
+		block->flow[i] = sightings[i].flow;
+		block->hash[i] = ow_colate_packet_hash(seed, sightings[i].id);
 		block->time[i] = (uint64_t)t;
 		first = t < first ? t : first;
 		last = t > last ? t : last;
@@ -313,14 +313,14 @@ static void add_spread(struct layer *layer, const struct block *block, struct ow
 	add_block(layer, at, block);
 }
 
-void ow_colate_add(struct ow_colate *colate, const struct ow_flow_stamp *stamps, size_t count)
+void ow_colate_add(struct ow_colate *colate, const struct ow_flow_sighting *sightings, size_t count)
 {
 	if (count && !colate->packets)
-		start(colate, stamps);
+		start(colate, sightings);
 	while (count) {
 		size_t some = count < BLOCK ? count : BLOCK;
 		struct block all, own;
-		take(colate, stamps, some, &all);
+		take(colate, sightings, some, &all);
 		for (uint32_t i = 0; i < colate->params.layers; i++) {
 			struct layer *layer = &colate->layer[i];
 			const struct block *block = share(layer, &all, &own);
@@ -330,7 +330,7 @@ void ow_colate_add(struct ow_colate *colate, const struct ow_flow_stamp *stamps,
 			else
 				add_spread(layer, block, layer->is.form == OW_COLATE_RANDOM ? &colate->random : NULL);
 		}
-		stamps += some;
+		sightings += some;
 		count -= some;
 	}
 }

@@ -20,7 +20,7 @@
  */
 
 /* A packet in a recording. Both hashes are keyed and uniformly distributed. */
-struct ow_flow_stamp {
+struct ow_flow_sighting {
 	uint64_t flow;
 	uint64_t id;
 	int64_t time_ns;
@@ -113,7 +113,7 @@ int ow_colate_create(const struct ow_colate_params *params, struct ow_colate **r
 void ow_colate_free(struct ow_colate *colate);
 void ow_colate_reset(struct ow_colate *colate);
 /* Adds a batch without allocation, lock or system call. */
-void ow_colate_add(struct ow_colate *colate, const struct ow_flow_stamp *stamps, size_t count);
+void ow_colate_add(struct ow_colate *colate, const struct ow_flow_sighting *sightings, size_t count);
 /* this += other; -EINVAL unless comparable. */
 int ow_colate_merge(struct ow_colate *colate, const struct ow_colate *other, struct ow_error *err);
 const struct ow_colate_params *ow_colate_params(const struct ow_colate *colate);

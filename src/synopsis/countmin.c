@@ -46,12 +46,12 @@ static size_t place(const struct ow_countmin *c, uint32_t row, uint64_t flow)
 	return (size_t)row * c->params.columns + ((hash >> 32) * c->params.columns >> 32);
 }
 
-void ow_countmin_add(struct ow_countmin *countmin, const struct ow_flow_stamp *stamps, size_t count)
+void ow_countmin_add(struct ow_countmin *countmin, const struct ow_flow_sighting *sightings, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		int64_t time_ns = stamps[i].time_ns - countmin->params.origin_ns;
+		int64_t time_ns = sightings[i].time_ns - countmin->params.origin_ns;
 		for (uint32_t row = 0; row < countmin->params.rows && time_ns > 0; row++)
-			countmin->counter[place(countmin, row, stamps[i].flow)] += (uint64_t)time_ns;
+			countmin->counter[place(countmin, row, sightings[i].flow)] += (uint64_t)time_ns;
 	}
 }
 

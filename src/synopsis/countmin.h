@@ -26,7 +26,7 @@ int ow_countmin_create(const struct ow_countmin_params *params, struct ow_countm
                        struct ow_error *err);
 void ow_countmin_free(struct ow_countmin *countmin);
 /* Packets before the origin count as at the origin. */
-void ow_countmin_add(struct ow_countmin *countmin, const struct ow_flow_stamp *stamps, size_t count);
+void ow_countmin_add(struct ow_countmin *countmin, const struct ow_flow_sighting *sightings, size_t count);
 /* this -= other, with the same parameters: a sketch of delays, if no packet was lost. Negative values wrap. */
 int ow_countmin_subtract(struct ow_countmin *countmin, const struct ow_countmin *other, struct ow_error *err);
 /* Estimates the sum of a flow's times since the origin. */

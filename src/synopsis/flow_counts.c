@@ -117,12 +117,12 @@ static void add_partials(struct ow_flow_counts *counts, size_t i, uint64_t id)
 }
 
 /* guess: probably the flow's entry, or OW_ID_MAP_NONE. */
-static void add_one(struct ow_flow_counts *counts, const struct ow_flow_stamp *stamp, const struct ow_flow_key *key,
-                    uint32_t guess)
+static void add_one(struct ow_flow_counts *counts, const struct ow_flow_sighting *sighting,
+                    const struct ow_flow_key *key, uint32_t guess)
 {
 	int64_t i = guess;
-	if (guess == OW_ID_MAP_NONE || counts->entry[guess].flow != stamp->flow)
-		i = enter(counts, stamp->flow, key);
+	if (guess == OW_ID_MAP_NONE || counts->entry[guess].flow != sighting->flow)
+		i = enter(counts, sighting->flow, key);
 	if (i < 0) {
 		counts->uncounted++;
 		return;
@@ -130,13 +130,13 @@ static void add_one(struct ow_flow_counts *counts, const struct ow_flow_stamp *s
 	struct entry *entry = &counts->entry[i];
 	entry->packets++;
 	counts->packets++;
-	entry->first_ns = stamp->time_ns < entry->first_ns ? stamp->time_ns : entry->first_ns;
-	entry->last_ns = stamp->time_ns > entry->last_ns ? stamp->time_ns : entry->last_ns;
+	entry->first_ns = sighting->time_ns < entry->first_ns ? sighting->time_ns : entry->first_ns;
+	entry->last_ns = sighting->time_ns > entry->last_ns ? sighting->time_ns : entry->last_ns;
 	if (counts->partials)
-		add_partials(counts, (size_t)i, stamp->id);
+		add_partials(counts, (size_t)i, sighting->id);
 }
 
-void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_stamp *stamps,
+void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_sighting *sightings,
                         const struct ow_flow_key *const *keys, size_t count)
 {
 	while (count) {
@@ -144,7 +144,7 @@ void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_stam
 		struct ow_id_probe probe[AHEAD];
 		uint32_t guess[AHEAD];
 		for (size_t i = 0; i < some; i++) {
-			probe[i] = ow_id_map_probe(&counts->by_flow, stamps[i].flow);
+			probe[i] = ow_id_map_probe(&counts->by_flow, sightings[i].flow);
 			__builtin_prefetch(probe[i].slot + probe[i].at);
 		}
 		for (size_t i = 0; i < some; i++) {
@@ -153,8 +153,8 @@ void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_stam
 				__builtin_prefetch(&counts->entry[guess[i]], 1);
 		}
 		for (size_t i = 0; i < some; i++)
-			add_one(counts, &stamps[i], keys[i], guess[i]);
-		stamps += some;
+			add_one(counts, &sightings[i], keys[i], guess[i]);
+		sightings += some;
 		keys += some;
 		count -= some;
 	}

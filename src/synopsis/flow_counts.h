@@ -24,9 +24,9 @@ struct ow_flow_count {
 int ow_flow_counts_create(const struct ow_colate_params *params, size_t flows_max, struct ow_flow_counts **ret_counts);
 void ow_flow_counts_free(struct ow_flow_counts *counts);
 void ow_flow_counts_reset(struct ow_flow_counts *counts);
-/* keys[i]: of the flow of stamps[i], used when it is new. Allocates only when the table grows; packets of flows for
+/* keys[i]: of the flow of sightings[i], used when it is new. Allocates only when the table grows; packets of flows for
  * which there is no room (flows_max, no memory) are counted as `uncounted`. */
-void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_stamp *stamps,
+void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_sighting *sightings,
                         const struct ow_flow_key *const *keys, size_t count);
 /* Adds a flow with all its counts; if it exists, adds to its counts. in_layer: for each partial layer, as below, or
  * NULL if there is none. -ENOSPC over flows_max, -ENOMEM. */

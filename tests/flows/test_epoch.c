@@ -16,7 +16,7 @@
 #define FLOWS  300
 #define BEGIN  INT64_C(1700000000000000000)
 
-static struct ow_flow_stamp stamp[STAMPS];
+static struct ow_flow_sighting stamp[STAMPS];
 static const struct ow_flow_key *key[STAMPS];
 static struct ow_flow_key flow[FLOWS];
 
@@ -50,7 +50,7 @@ static int setup(void **state)
 		flow[i] = make_key(&random, i);
 	for (size_t i = 0; i < STAMPS; i++) {
 		key[i] = &flow[i < FLOWS ? i : ow_random_below(&random, FLOWS)];
-		stamp[i] = (struct ow_flow_stamp){
+		stamp[i] = (struct ow_flow_sighting){
 			.flow = ow_flow_hash(5, key[i]),
 			.id = ow_random_u64(&random),
 			.time_ns = BEGIN + (int64_t)i * 1000003,

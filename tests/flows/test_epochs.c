@@ -68,8 +68,8 @@ static void fill(const struct ow_epoch_info *info, unsigned n, struct ow_epoch *
 	for (unsigned i = 0; i < PER; i++) {
 		const struct ow_flow_key key = {.version = 4, .proto = 6, .sport = (uint16_t)(ID(n, i) % FLOWS)};
 		const struct ow_flow_key *keys = &key;
-		const struct ow_flow_stamp stamp = {ow_flow_hash(info->params.seed, &key), ID(n, i),
-		                                    BEGIN + n * MINUTE + i * 1000};
+		const struct ow_flow_sighting stamp = {ow_flow_hash(info->params.seed, &key), ID(n, i),
+		                                       BEGIN + n * MINUTE + i * 1000};
 		ow_colate_add(epoch->colate, &stamp, 1);
 		if (epoch->counts)
 			ow_flow_counts_add(epoch->counts, &stamp, &keys, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where epochs end: intervals, late packets, clocks that are set, thresholds; and frames by heading, class and cut. */
 #include "flows/flow_recorder.h"
-#include "flows/flow_stamper.h"
+#include "flows/flow_decoder.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>
 #include <setjmp.h>
@@ -61,7 +61,7 @@ static struct ow_flow_recorder *make(struct heard *heard, int64_t interval_ns, u
 static void add(struct ow_flow_recorder *recorder, int64_t time_ns)
 {
 	static const struct ow_flow_key key = {.version = 4}, *keys = &key;
-	const struct ow_flow_stamp stamp = {ow_flow_hash(1, &key), (uint64_t)time_ns, time_ns};
+	const struct ow_flow_sighting stamp = {ow_flow_hash(1, &key), (uint64_t)time_ns, time_ns};
 	assert_int_equal(ow_flow_recorder_add(recorder, &stamp, &keys, 1, NULL), 0);
 }
 
@@ -139,23 +139,23 @@ static struct ow_iface_frame make_frame(uint16_t port, uint32_t payload)
 	return (struct ow_iface_frame){.frame = {BEGIN, at, size, size, 1, 1}, .heading = OW_HEADING_IN};
 }
 
-static size_t stamps_of(const struct ow_flow_stamper_options *options, const struct ow_iface_frame *frames,
-                        size_t count, struct ow_flow_stamper_counts *ret_counts)
+static size_t stamps_of(const struct ow_flow_decoder_options *options, const struct ow_iface_frame *frames,
+                        size_t count, struct ow_flow_decoder_counts *ret_counts)
 {
-	struct ow_flow_stamper *stamper;
-	struct ow_flow_stamps stamps;
+	struct ow_flow_decoder *decoder;
+	struct ow_flow_sightings stamps;
 	size_t total = 0;
-	assert_int_equal(ow_flow_stamper_create("test", options, &stamper, NULL), 0);
-	assert_int_equal(ow_flow_stamper_prepare(stamper, 1, NULL), 0);
-	assert_int_equal(ow_flow_stamper_load_live(stamper, frames, count, NULL), 0);
-	while (ow_flow_stamper_next(stamper, &stamps, NULL) == 0 && stamps.count)
+	assert_int_equal(ow_flow_decoder_create("test", options, &decoder, NULL), 0);
+	assert_int_equal(ow_flow_decoder_prepare(decoder, 1, NULL), 0);
+	assert_int_equal(ow_flow_decoder_load_live(decoder, frames, count, NULL), 0);
+	while (ow_flow_decoder_next(decoder, &stamps, NULL) == 0 && stamps.count)
 		total += stamps.count;
-	*ret_counts = *ow_flow_stamper_counts(stamper);
+	*ret_counts = *ow_flow_decoder_counts(decoder);
 	assert_int_equal(ret_counts->frames, ret_counts->packets - ret_counts->pieces + ret_counts->filtered +
 	                                             ret_counts->unclassed + ret_counts->not_ip +
 	                                             ret_counts->too_short + ret_counts->below_limit +
 	                                             ret_counts->untimed);
-	ow_flow_stamper_free(stamper);
+	ow_flow_decoder_free(decoder);
 	return total;
 }
 
@@ -163,8 +163,8 @@ static void test_stamper(void **state)
 {
 	(void)state;
 	struct ow_epoch_info info = make_info(0);
-	struct ow_flow_stamper_options options = {.info = &info};
-	struct ow_flow_stamper_counts counts;
+	struct ow_flow_decoder_options options = {.info = &info};
+	struct ow_flow_decoder_counts counts;
 	struct ow_iface_frame frame[3] = {make_frame(1000, 10), make_frame(1001, 1000), make_frame(1000, 20)};
 	frame[2].heading = OW_HEADING_OUT;
 	assert_int_equal(stamps_of(&options, frame, 3, &counts), 3);
@@ -196,12 +196,12 @@ static void test_stamper(void **state)
 	assert_int_equal(stamps_of(&options, frame, 3, &counts), 2);
 	assert_int_equal(counts.unclassed, 1);
 	options.filter = "no such thing";
-	struct ow_flow_stamper *stamper;
+	struct ow_flow_decoder *decoder;
 	struct ow_error err;
-	assert_int_equal(ow_flow_stamper_create("test", &options, &stamper, NULL), 0);
-	assert_true(ow_flow_stamper_prepare(stamper, 1, &err) < 0);
+	assert_int_equal(ow_flow_decoder_create("test", &options, &decoder, NULL), 0);
+	assert_true(ow_flow_decoder_prepare(decoder, 1, &err) < 0);
 	assert_non_null(strstr(err.text, "test"));
-	ow_flow_stamper_free(stamper);
+	ow_flow_decoder_free(decoder);
 }
 
 int main(void)

@@ -45,7 +45,7 @@ struct scene {
 
 static void record(struct ow_colate *colate, uint64_t flow, uint64_t id, int64_t time_ns)
 {
-	ow_colate_add(colate, &(struct ow_flow_stamp){flow, id, time_ns}, 1);
+	ow_colate_add(colate, &(struct ow_flow_sighting){flow, id, time_ns}, 1);
 }
 
 static void scene_init(struct scene *scene, const struct ow_colate_params *params, size_t flows)

@@ -98,10 +98,10 @@ static void add_flow(struct scene *scene, const struct scenario *s, struct ow_ra
 	for (unsigned i = 0; i < packets; i++) {
 		uint64_t id = ow_random_u64(random);
 		int64_t sent = first + i * 1000, delay = (int64_t)(own * (0.9 + 0.2 * ow_random_unit(random)));
-		ow_colate_add(scene->a, &(struct ow_flow_stamp){flow, id, sent}, 1);
+		ow_colate_add(scene->a, &(struct ow_flow_sighting){flow, id, sent}, 1);
 		if (ow_random_unit(random) < s->loss)
 			continue;
-		ow_colate_add(scene->b, &(struct ow_flow_stamp){flow, id, sent + delay}, 1);
+		ow_colate_add(scene->b, &(struct ow_flow_sighting){flow, id, sent + delay}, 1);
 		scene->mean[f] += (double)delay;
 		scene->stddev[f] += (double)delay * (double)delay;
 		received++;

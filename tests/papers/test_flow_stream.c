@@ -36,7 +36,7 @@ static struct ow_flow_stream passed(const struct ow_flow_traffic *traffic, const
 
 static int by_flow_and_id(const void *a, const void *b)
 {
-	const struct ow_flow_stamp *x = a, *y = b;
+	const struct ow_flow_sighting *x = a, *y = b;
 	if (x->flow != y->flow)
 		return (x->flow > y->flow) - (x->flow < y->flow);
 	return (x->id > y->id) - (x->id < y->id);

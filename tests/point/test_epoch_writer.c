@@ -49,7 +49,7 @@ static void add(struct ow_epoch_writer *writer, const struct ow_config_flows *fl
 {
 	for (unsigned n = from; n < to; n++) {
 		struct ow_epoch epoch;
-		const struct ow_flow_stamp stamp = {n + 1, n + 1, BEGIN + n * MINUTE};
+		const struct ow_flow_sighting stamp = {n + 1, n + 1, BEGIN + n * MINUTE};
 		assert_int_equal(ow_epoch_init(&flows->info, false, &epoch, NULL), 0);
 		ow_colate_add(epoch.colate, &stamp, 1);
 		epoch.epochs = 1;

@@ -25,7 +25,7 @@ static const struct ow_colate_params base = {
                    .last = OW_COLATE_SHARE}},
 };
 
-static struct ow_flow_stamp stamp[STAMPS];
+static struct ow_flow_sighting stamp[STAMPS];
 
 static int setup(void **state)
 {
@@ -174,7 +174,7 @@ static void test_negative_times(void **state)
 	struct ow_colate_params params = base;
 	params.unit_ns = 1000;
 	struct ow_colate *a = make(&params), *b = make(&params);
-	const struct ow_flow_stamp from = {1, 2, -1500}, to = {1, 2, 500};
+	const struct ow_flow_sighting from = {1, 2, -1500}, to = {1, 2, 500};
 	ow_colate_add(a, &from, 1);
 	ow_colate_add(b, &to, 1);
 	uint32_t at = ow_colate_counter(&params.layer[0], params.seed, 1, 0);
@@ -193,7 +193,7 @@ static void test_random(void **state)
 	params.layer[0].spread = 5;
 	params.layer[0].bits = 64;
 	struct ow_colate *a = make(&params), *b = make(&params);
-	static struct ow_flow_stamp later[STAMPS];
+	static struct ow_flow_sighting later[STAMPS];
 	uint64_t sum[2] = {0}, expected[2] = {0};
 	for (size_t i = 0; i < STAMPS; i++) {
 		later[i] = stamp[i];

@@ -38,8 +38,8 @@ static void test_bound(void **state)
 	ow_random_seed(&random, 1);
 	uint64_t sum_a[FLOWS], sum_d[FLOWS], all_a = 0, all_d = 0;
 	for (int f = 0; f < FLOWS; f++) {
-		struct ow_flow_stamp s = {ow_mix64((uint64_t)f + 1), 0,
-		                          ORIGIN + (int64_t)ow_random_below(&random, 1000000)};
+		struct ow_flow_sighting s = {ow_mix64((uint64_t)f + 1), 0,
+		                             ORIGIN + (int64_t)ow_random_below(&random, 1000000)};
 		ow_countmin_add(a, &s, 1);
 		sum_a[f] = (uint64_t)(s.time_ns - ORIGIN);
 		sum_d[f] = ow_random_below(&random, 1000);
@@ -68,7 +68,7 @@ static void test_edges(void **state)
 	(void)state;
 	struct ow_countmin *c = make(2, 1), *other = make(2, 2);
 	struct ow_error err;
-	struct ow_flow_stamp s[] = {{1, 0, ORIGIN - 5}, {1, 0, ORIGIN + 3}, {1, 0, ORIGIN + 4}};
+	struct ow_flow_sighting s[] = {{1, 0, ORIGIN - 5}, {1, 0, ORIGIN + 3}, {1, 0, ORIGIN + 4}};
 	ow_countmin_add(c, s, 3);
 	assert_int_equal(ow_countmin_query(c, 1), 7);
 	assert_int_equal(ow_countmin_subtract(c, other, &err), -EINVAL);

@@ -18,7 +18,7 @@ static const struct ow_colate_params params = {
 	.seed = 3,
 	.layer = {{.last = OW_COLATE_SHARE}, {.first = 100, .last = 30000}},
 };
-static struct ow_flow_stamp stamp[STAMPS];
+static struct ow_flow_sighting stamp[STAMPS];
 static const struct ow_flow_key *key[STAMPS];
 static struct ow_flow_key all[FLOWS];
 static uint64_t packets[FLOWS], partial[FLOWS];

@@ -10,7 +10,7 @@
  * Converts frames to the input of per-flow recording: flow, id and time, and the key of the flow. Nearly all packets
  * take the fast path of packet/identity.h, and their flows that of packet/flow.h.
  */
-struct ow_flow_stamper_options {
+struct ow_flow_decoder_options {
 	const struct ow_epoch_info *info; /* defines identity and flow */
 	const char *filter;               /* packets to record, pcap-filter(7); NULL = all */
 	/* with classes: a filter for each class; NULL = all other packets */
@@ -21,7 +21,7 @@ struct ow_flow_stamper_options {
 };
 
 /* Counts of frames: frames = packets - pieces + the others. */
-struct ow_flow_stamper_counts {
+struct ow_flow_decoder_counts {
 	uint64_t frames, packets;
 	uint64_t pieces;    /* packets of superframes beyond the first */
 	uint64_t filtered;  /* rejected by the filter */
@@ -31,30 +31,31 @@ struct ow_flow_stamper_counts {
 	uint32_t longest_tcp; /* payload of the longest TCP packet that was not cut */
 };
 
-#define OW_FLOW_STAMPS 256 /* frames at a time */
+#define OW_FLOW_SIGHTINGS 256 /* frames at a time */
 
-struct ow_flow_stamper;
+struct ow_flow_decoder;
 
 /* name: of the source, for errors. */
-int ow_flow_stamper_create(const char *name, const struct ow_flow_stamper_options *options,
-                           struct ow_flow_stamper **ret_stamper, struct ow_error *err);
-void ow_flow_stamper_free(struct ow_flow_stamper *stamper);
+int ow_flow_decoder_create(const char *name, const struct ow_flow_decoder_options *options,
+                           struct ow_flow_decoder **ret_decoder, struct ow_error *err);
+void ow_flow_decoder_free(struct ow_flow_decoder *decoder);
 /* Compiles the filters for this link type now, instead of when its first frame comes. */
-int ow_flow_stamper_prepare(struct ow_flow_stamper *stamper, uint16_t linktype, struct ow_error *err);
+int ow_flow_decoder_prepare(struct ow_flow_decoder *decoder, uint16_t linktype, struct ow_error *err);
 
 /*
- * Loads up to OW_FLOW_STAMPS frames, which must stay in place until all are taken. Fails if a filter cannot be used
+ * Loads up to OW_FLOW_SIGHTINGS frames, which must stay in place until all are taken. Fails if a filter cannot be used
  * with the link type.
  */
-int ow_flow_stamper_load(struct ow_flow_stamper *stamper, const struct ow_frame *frames, size_t count,
+int ow_flow_decoder_load(struct ow_flow_decoder *decoder, const struct ow_frame *frames, size_t count,
                          struct ow_error *err);
-int ow_flow_stamper_load_live(struct ow_flow_stamper *stamper, const struct ow_iface_frame *frames, size_t count,
+int ow_flow_decoder_load_live(struct ow_flow_decoder *decoder, const struct ow_iface_frame *frames, size_t count,
                               struct ow_error *err);
 /* The next sightings of the loaded frames; count 0 if all are taken. Valid until the next call. -ENOMEM. */
-struct ow_flow_stamps {
-	const struct ow_flow_stamp *stamp;
+struct ow_flow_sightings {
+	const struct ow_flow_sighting *sighting;
 	const struct ow_flow_key *const *key;
 	size_t count;
 };
-int ow_flow_stamper_next(struct ow_flow_stamper *stamper, struct ow_flow_stamps *ret_stamps, struct ow_error *err);
-const struct ow_flow_stamper_counts *ow_flow_stamper_counts(const struct ow_flow_stamper *stamper);
+int ow_flow_decoder_next(struct ow_flow_decoder *decoder, struct ow_flow_sightings *ret_sightings,
+                         struct ow_error *err);
+const struct ow_flow_decoder_counts *ow_flow_decoder_counts(const struct ow_flow_decoder *decoder);
