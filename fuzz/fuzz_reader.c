@@ -2,10 +2,11 @@
 /*
  * Any bytes as a capture file: opens it, reads all frames and their bytes, and repeats this after a rewind, which must
  * give the same number. The same bytes twice are two files in one, with twice as many frames. Frames that are written
- * to a new file must be the same when they are read. fuzz/reader-corpus makes the seeds.
+ * to a new file, or copied with comments, must be the same when they are read. fuzz/reader-corpus makes the seeds.
  */
 #include "capture/file/reader.h"
 #include "capture/file/capture_format.h"
+#include "capture/file/comment_copy.h"
 #include "capture/file/unpack_more.h"
 #include "capture/file/writer.h"
 #include "scratch.h"
@@ -87,6 +88,35 @@ static void round_trip(const char *path, struct ow_writer_options options)
 	scratch_close(&copy);
 }
 
+static int comment_of(void *arg, uint64_t number, char text[OW_COMMENT_MAX], struct ow_error *err)
+{
+	(void)arg;
+	(void)err;
+	return snprintf(text, OW_COMMENT_MAX, "%.*s", (int)(number % 7), "comment");
+}
+
+/* A copy with comments has the same frames; it may not be possible, because of times. */
+static void comments(const char *path, uint64_t frames, bool whole)
+{
+	struct ow_reader *reader, *again;
+	struct ow_frame a, b;
+	struct ow_error err;
+	struct scratch copy;
+
+	scratch_open(&copy);
+	if (ow_comment_copy(path, copy.path, frames, comment_of, NULL, &err) == 0 && frames) {
+		check(ow_reader_open(path, &reader, &err) == 0 && ow_reader_open(copy.path, &again, &err) == 0);
+		for (uint64_t i = 0; i < frames; i++) {
+			check(ow_reader_read(reader, &a, 1, &err) == 1 && ow_reader_read(again, &b, 1, &err) == 1);
+			check(same(&a, &b, UINT32_MAX) && a.linktype == b.linktype);
+		}
+		check(!whole || ow_reader_read(again, &b, 1, &err) == 0);
+		ow_reader_close(again);
+		ow_reader_close(reader);
+	}
+	scratch_close(&copy);
+}
+
 /* Stamps of capture devices, if it has such: as many frames, with other times. */
 static void stamps(const char *path, uint64_t frames)
 {
@@ -144,6 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 		ow_reader_close(reader);
 		stamps(file.path, n);
+		comments(file.path, n, whole);
 		round_trip(file.path, (struct ow_writer_options){.format = OW_FILE_PCAPNG, .big_endian = n % 2});
 		round_trip(file.path, (struct ow_writer_options){.format = OW_FILE_PCAP, .big_endian = n % 2});
 		if (whole && ow_file_kind(data, size) == OW_FILE_KIND_CLASSIC)

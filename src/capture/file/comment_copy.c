@@ -107,6 +107,18 @@ static int put_packet(struct copy *c, uint8_t *block, uint32_t length, uint32_t 
 	return r < 0 ? r : put(c, tail, sizeof tail, err);
 }
 
+static int put_section(struct copy *c, struct ow_error *err)
+{
+	uint8_t p[SECTION_BYTES] = {0};
+	store32(c, p, BLOCK_SECTION);
+	store32(c, p + 4, SECTION_BYTES);
+	store32(c, p + 8, ORDER_MAGIC);
+	store32(c, p + 12, 1); /* version 1.0 */
+	memset(p + 16, 0xff, 8);
+	store32(c, p + 24, SECTION_BYTES);
+	return put(c, p, sizeof p, err);
+}
+
 /* -- a pcapng file, block by block -- */
 
 /* Reads the next block into c->block. *ret_length: 0 at the end, or where the file is damaged. */
@@ -159,28 +171,19 @@ static int copy_blocks(struct copy *c, const char *from, struct ow_error *err)
 	int r = ow_source_open(from, &source, err);
 	if (r < 0)
 		return r;
-	do {
-		r = read_block(c, source, &length, err);
-		if (r == 0 && length)
-			r = copy_block(c, length, err);
-	} while (r == 0 && length);
+	r = read_block(c, source, &length, err);
+	if (r == 0 && !length)
+		r = put_section(c, err); /* damaged at its beginning: the copy is an empty file */
+	while (r == 0 && length) {
+		r = copy_block(c, length, err);
+		if (r == 0)
+			r = read_block(c, source, &length, err);
+	}
 	ow_source_close(source);
 	return r < 0 ? r : 0;
 }
 
 /* -- frames of any capture -- */
-
-static int put_section(struct copy *c, struct ow_error *err)
-{
-	uint8_t p[SECTION_BYTES] = {0};
-	store32(c, p, BLOCK_SECTION);
-	store32(c, p + 4, SECTION_BYTES);
-	store32(c, p + 8, ORDER_MAGIC);
-	store32(c, p + 12, 1); /* version 1.0 */
-	memset(p + 16, 0xff, 8);
-	store32(c, p + 24, SECTION_BYTES);
-	return put(c, p, sizeof p, err);
-}
 
 static int put_interface(struct copy *c, uint16_t linktype, uint32_t snaplen, struct ow_error *err)
 {
