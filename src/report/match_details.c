@@ -20,6 +20,7 @@ static const struct ow_flow_select by_five_tuple = {.by = OW_FLOW_BY_FIVE_TUPLE}
 struct lines {
 	FILE *out;
 	int width;
+	const char *mark; /* before the text of a line */
 };
 
 static void put_line(const struct lines *lines, const char *name, const char *format, ...)
@@ -32,7 +33,7 @@ static void put_line(const struct lines *lines, const char *name, const char *fo
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	fprintf(lines->out, "  %-*s", HANG - 2, name);
+	fprintf(lines->out, "  %-*s%s", HANG - 2, name, lines->mark);
 	ow_format_wrap(lines->out, text, HANG, lines->width);
 }
 
@@ -131,9 +132,9 @@ static void put_tcp(const struct lines *lines, const struct ow_tcp_data *t)
 	         ow_format_count(t->lost_resent, again));
 }
 
-void ow_report_match_details_text(FILE *out, const struct ow_details *d, int width)
+void ow_report_match_details_text(FILE *out, const struct ow_details *d, int width, enum ow_look look)
 {
-	const struct lines lines = {out, width};
+	const struct lines lines = {out, width, look == OW_LOOK_MARKED ? OW_MARK_LEFT : ""};
 	if (d->reason) {
 		put_line(&lines, "details", "not known: %s", d->reason);
 		return;

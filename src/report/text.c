@@ -344,7 +344,8 @@ static void put_direction(const struct style *style, const struct ow_match_repor
 	put_counters(style, report, direction);
 	put_delay(style, report, direction);
 	if (report->details[direction])
-		ow_report_match_details_text(style->out, report->details[direction], style->width);
+		ow_report_match_details_text(style->out, report->details[direction], style->width,
+		                             *style->left ? OW_LOOK_MARKED : OW_LOOK_PLAIN);
 }
 
 enum { SENT, LOST, LOSS, MEDIAN, P99, MAX, NUMBERS };
