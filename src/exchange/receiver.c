@@ -195,6 +195,8 @@ static void push_waiting(struct ow_exchange *x)
 	for (struct ow_slot *slot; x->connected && (slot = next_push(x));) {
 		bool later = receiver_of(x)->scope && idle + 1 < OW_MESSAGE_IDLE_MAX && tells_next(x, slot);
 		reception_of(slot)->under_way = true;
+		/* The next one may have to wait for results. */
+		later = later && next_push(x);
 		idle += later;
 		if (later)
 			continue;

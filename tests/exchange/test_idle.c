@@ -17,7 +17,8 @@
 #define SECOND    INT64_C(1000000000)
 #define T0        (1600000000 * SECOND)
 #define INTERVALS 40
-#define FRAMES    64
+#define STALLED   300 /* intervals of a run with a connection that stalls */
+#define FRAMES    1024
 #define PACKETS   5
 
 struct pair;
@@ -27,11 +28,13 @@ struct end {
 	int side;
 	struct ow_exchange *x;
 	unsigned provisional, final; /* results, in order */
-	struct ow_interval_result last[INTERVALS];
+	struct ow_interval_result last[STALLED];
 };
 
 struct pair {
 	struct end end[2];
+	int64_t length_ns; /* of an interval */
+	bool stalls;       /* frames wait */
 	struct {
 		uint8_t *bytes;
 		size_t size;
@@ -66,9 +69,10 @@ static void on_result(void *arg, const struct ow_interval_result *r)
 	assert_true(r->status == OW_RESULT_MEASURED);
 }
 
-static void create(struct pair *p)
+static void create(struct pair *p, int64_t length_ns, unsigned intervals_max)
 {
 	memset(p, 0, sizeof *p);
+	p->length_ns = length_ns;
 	for (int side = 0; side < 2; side++) {
 		struct end *end = &p->end[side];
 		struct ow_exchange_options options = {.lane = 1,
@@ -79,10 +83,10 @@ static void create(struct pair *p)
 		                                      .shared = true,
 		                                      .identity = {.level = OW_LEVEL_IP},
 		                                      .t0_ns = T0,
-		                                      .length_ns = SECOND,
+		                                      .length_ns = length_ns,
 		                                      .horizon = 2,
 		                                      .patience_ns = 100 * SECOND,
-		                                      .intervals_max = 5};
+		                                      .intervals_max = intervals_max};
 		struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .arg = end};
 		end->pair = p;
 		end->side = side;
@@ -106,8 +110,8 @@ static void close_interval(struct pair *p, int side, int64_t interval, size_t pa
 {
 	struct ow_interval_packets *page = calloc(1, sizeof *page);
 	page->interval = interval;
-	page->start_ns = T0 + interval * SECOND;
-	page->length_ns = SECOND;
+	page->start_ns = T0 + interval * p->length_ns;
+	page->length_ns = p->length_ns;
 	page->sighting = calloc(packets + 1, sizeof *page->sighting);
 	struct ow_scope_flow key = {.flow = ow_mix64(flow), .pair = ow_mix64(flow + 1), .dest = ow_mix64(flow + 2)};
 	uint32_t number = packets ? ow_lane_flows_add(&page->flows, &key, 5) : 0;
@@ -115,10 +119,10 @@ static void close_interval(struct pair *p, int side, int64_t interval, size_t pa
 		page->sighting[i] = (struct ow_sighting){ow_mix64(flow + i + (uint64_t)interval * 100),
 		                                         (int64_t)(1000 * i) + 100 * side, number};
 	page->count = page->total_packets = packets;
-	int64_t now_ns = T0 + (interval + 1) * SECOND;
+	int64_t now_ns = T0 + (interval + 1) * p->length_ns;
 	assert_int_equal(ow_exchange_packets(p->end[side].x, page, &(struct ow_clock_state){true, 1000}, now_ns), 0);
 	/* All that follows from it, before the other point closes its interval. */
-	while (p->frames)
+	while (p->frames && !p->stalls)
 		deliver(p, now_ns);
 }
 
@@ -141,7 +145,7 @@ static void test_runs(void **state)
 {
 	(void)state;
 	struct pair p;
-	create(&p);
+	create(&p, SECOND, 5);
 	for (int64_t i = 0; i < INTERVALS; i++) {
 		close_interval(&p, i % 2, i, 0, 0);
 		close_interval(&p, !(i % 2), i, 0, 0);
@@ -173,7 +177,7 @@ static void test_something(void **state)
 		for (int who = 1; who < 4; who++) {
 			for (int first = 0; first < 2; first++) {
 				struct pair p;
-				create(&p);
+				create(&p, SECOND, 5);
 				for (int64_t i = 0; i < 24; i++) {
 					for (int k = 0; k < 2; k++) {
 						int side = k ^ first;
@@ -201,7 +205,7 @@ static void test_reconnect(void **state)
 {
 	(void)state;
 	struct pair p;
-	create(&p);
+	create(&p, SECOND, 5);
 	for (int64_t i = 0; i < INTERVALS; i++) {
 		close_interval(&p, 0, i, 0, 0);
 		close_interval(&p, 1, i, 0, 0);
@@ -221,12 +225,31 @@ static void test_reconnect(void **state)
 	assert_int_equal(p.end[1].final, INTERVALS);
 }
 
+/* Packets take another way while the connection stalls for more intervals than are under way at a time: the receiving point
+ * has nothing of them, and all are told when frames pass again. */
+static void test_stall(void **state)
+{
+	(void)state;
+	struct pair p;
+	create(&p, SECOND / 100, STALLED);
+	for (int64_t i = 0; i < STALLED; i++) {
+		p.stalls = i >= 20 && i < 220;
+		close_interval(&p, 0, i, PACKETS, 7);
+		close_interval(&p, 1, i, i < 20 || i > 250 ? PACKETS : 0, 7);
+		if (!p.stalls)
+			assert_int_equal(p.end[0].provisional, i + 1);
+	}
+	destroy(&p);
+	assert_int_equal(p.end[1].final, STALLED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_something),
 		cmocka_unit_test(test_reconnect),
+		cmocka_unit_test(test_stall),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
