@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway match A B: runs the library's matcher and writes what was asked for. */
 #include "cli/capture_when.h"
+#include "base/array.h"
 #include "cli/cli.h"
 #include "cli/shared_options.h"
 #include "match/annotate.h"
@@ -25,6 +26,7 @@
 #include "report/match_page.h"
 #include "report/plot.h"
 #include "report/report.h"
+#include "path/flow_hops.h"
 #include "path/path.h"
 #include "cli/point_argument.h"
 #include <assert.h>
@@ -297,6 +299,9 @@ struct collector {
 	struct ow_flow_tally *tally;
 	struct ow_class_tally *classes;
 	struct ow_match_packets packets; /* flow is not NULL if they are wanted */
+	struct ow_last_seen *seen;       /* of these, on a path */
+	size_t seens, seen_room;
+	struct ow_flow_hops *flow_hops; /* of a path */
 	struct ow_match_flows flows;
 	bool lost_wanted, extra_wanted;
 	int64_t from_ns; /* offsets in the CSV are from this time on, if a row was written */
@@ -347,6 +352,21 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 	return r < 0 ? ow_error_set(&c->err, -r, "collecting packets: %s", strerror(-r)) : 0;
 }
 
+static int note_last_seen(struct collector *c, const struct ow_path_packet *packet)
+{
+	const struct ow_path_report *path = packet->path;
+	int last = ow_path_last_seen(packet);
+	if (last < 0 || packet->ambiguous || c->seens == OW_MATCH_PACKETS_MAX)
+		return 0;
+	if (OW_GROW(c->seen, c->seen_room, c->seens + 1) < 0)
+		return -ENOMEM;
+	unsigned end = path->points - 1;
+	c->seen[c->seens++] = (struct ow_last_seen){
+		.number = {packet->seen & 1 ? packet->number[0] : 0, packet->seen >> end & 1 ? packet->number[end] : 0},
+		.point = path->point[last].name};
+	return 0;
+}
+
 /* Rows and hops of a path. Runs beside on_packet. */
 static int on_path_packet(void *arg, const struct ow_path_packet *packet)
 {
@@ -362,6 +382,10 @@ static int on_path_packet(void *arg, const struct ow_path_packet *packet)
 		if (r < 0)
 			return r;
 	}
+	if (c->flow_hops && ow_flow_hops_add(c->flow_hops, packet) < 0)
+		return ow_error_set(&c->path_err, ENOMEM, "--flows: not enough memory");
+	if (c->packets.flow && note_last_seen(c, packet) < 0)
+		return ow_error_set(&c->path_err, ENOMEM, "--flow: not enough memory");
 	if (!c->path_csv.stream)
 		return 0;
 	if (!c->path_headed)
@@ -666,6 +690,8 @@ static void stop_collecting(struct collector *c)
 	ow_class_tally_free(c->classes);
 	ow_match_packets_done(&c->packets);
 	ow_match_flows_done(&c->flows);
+	ow_flow_hops_free(c->flow_hops);
+	free(c->seen);
 	for (int side = 0; side < OW_SIDES; side++) {
 		ow_records_done(&c->lost[side]);
 		ow_records_done(&c->extra[side]);
@@ -819,6 +845,14 @@ static int get_classes(struct collector *c, struct ow_match_classes *classes)
 	return 0;
 }
 
+static int get_flow_hops(struct collector *c, const struct ow_flow_select *key, const struct ow_path_report *path)
+{
+	struct ow_flow_hops_report *hops = &c->flows.hops;
+	*hops = (struct ow_flow_hops_report){
+		.path = path, .select = key, .omitted = ow_flow_hops_omitted(c->flow_hops)};
+	return ow_flow_hops_all(c->flow_hops, &hops->flow, &hops->flows);
+}
+
 /* Prints and writes all that was asked for. */
 static int write_results(struct arguments *args, struct collector *c, const struct ow_match_report *report,
                          const struct ow_path_report *path)
@@ -831,7 +865,13 @@ static int write_results(struct arguments *args, struct collector *c, const stru
 			return ow_cli_failed("match", &err);
 		}
 	}
+	if (path && args->flow)
+		ow_match_packets_place(&c->packets, c->seen, c->seens);
 	ow_match_packets_sort(&c->packets);
+	if (c->flow_hops && get_flow_hops(c, &args->key, path) < 0) {
+		ow_error_set(&err, ENOMEM, "--flows: not enough memory");
+		return ow_cli_failed("match", &err);
+	}
 	if (get_classes(c, &args->classes) < 0) {
 		ow_error_set(&err, ENOMEM, "--class: not enough memory");
 		return ow_cli_failed("match", &err);
@@ -865,7 +905,11 @@ static int run_path(struct arguments *args, struct collector *c)
 	struct ow_path_options path_options = {
 		.match = args->match,
 		.keep_order = args->keep_order,
-		.on_path_packet = args->csv || args->plot || args->report || args->annotate ? on_path_packet : NULL};
+		.on_path_packet = args->csv || args->plot || args->report || args->annotate || args->flow || c->tally
+	                                  ? on_path_packet
+	                                  : NULL};
+	if (r == 0 && c->tally && ow_flow_hops_create(&args->key, args->match.seed, &c->flow_hops) < 0)
+		r = ow_error_set(&err, ENOMEM, "--flows: not enough memory");
 	if (r == 0)
 		r = ow_path_match(args->points.point, args->points.count, &path_options, &path, &err);
 	ow_progress_done(&c->progress);

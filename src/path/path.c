@@ -53,6 +53,7 @@ struct ow_path {
 	struct ow_path_segment segment[OW_PATH_PAIRS];
 	struct ow_match_report ends;
 	char *warning[WARNINGS_MAX];
+	uint64_t unsaid; /* warnings beyond these */
 };
 
 static const char *name(const struct ow_path *path, unsigned point)
@@ -60,19 +61,40 @@ static const char *name(const struct ow_path *path, unsigned point)
 	return path->report.point[point].name;
 }
 
+/* What was said already is not said again. */
 static int warn(struct ow_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static int warn(struct ow_path *path, const char *format, ...)
 {
-	if (path->report.warnings == WARNINGS_MAX)
-		return 0;
+	char *text;
 	va_list args;
 	va_start(args, format);
-	int n = vasprintf(&path->warning[path->report.warnings], format, args);
+	int n = vasprintf(&text, format, args);
 	va_end(args);
 	if (n < 0)
 		return -ENOMEM;
-	path->report.warnings++;
+	bool said = false;
+	for (size_t i = 0; i < path->report.warnings && !said; i++)
+		said = strcmp(path->warning[i], text) == 0;
+	if (!said && path->report.warnings < WARNINGS_MAX) {
+		path->warning[path->report.warnings++] = text;
+		return 0;
+	}
+	path->unsaid += !said;
+	free(text);
+	return 0;
+}
+
+/* How many there were beyond the last one: in place of it. */
+static int warn_unsaid(struct ow_path *path)
+{
+	char *text;
+	if (!path->unsaid)
+		return 0;
+	if (asprintf(&text, "%llu more warnings are not shown", (unsigned long long)path->unsaid + 1) < 0)
+		return -ENOMEM;
+	free(path->warning[WARNINGS_MAX - 1]);
+	path->warning[WARNINGS_MAX - 1] = text;
 	return 0;
 }
 
@@ -630,17 +652,8 @@ static int warn_unknown(struct ow_path *path)
 static int warn_pair(struct ow_path *path, const char *from, const char *to, const char *text)
 {
 	bool of_one = strncmp(text, "A: ", 3) == 0 || strncmp(text, "B: ", 3) == 0;
-	int r = of_one ? warn(path, "%s: %s", text[0] == 'A' ? from : to, text + 3)
-	               : warn(path, "%s (A) and %s (B) by themselves: %s", from, to, text);
-	size_t last = path->report.warnings - 1;
-	for (size_t i = 0; r == 0 && i < last; i++) {
-		if (strcmp(path->warning[i], path->warning[last]) != 0)
-			continue;
-		free(path->warning[last]);
-		path->report.warnings--;
-		break;
-	}
-	return r;
+	return of_one ? warn(path, "%s: %s", text[0] == 'A' ? from : to, text + 3)
+	              : warn(path, "%s (A) and %s (B) by themselves: %s", from, to, text);
 }
 
 static int warn_pairs(struct ow_path *path)
@@ -696,6 +709,8 @@ static int fill_report(struct ow_path *path)
 		r = warn_clocks(path);
 	if (r == 0)
 		r = warn_pairs(path);
+	if (r == 0)
+		r = warn_unsaid(path);
 	fill_ends(path);
 	return r;
 }
@@ -742,6 +757,13 @@ bool ow_path_delay_share(const struct ow_path_report *report, const struct ow_pa
 		return false;
 	*ret_share = hop->mean_ns / all->mean_ns;
 	return true;
+}
+
+int ow_path_last_seen(const struct ow_path_packet *packet)
+{
+	if (packet->direction == OW_A_TO_B)
+		return 31 - __builtin_clz(packet->seen);
+	return packet->direction == OW_B_TO_A ? __builtin_ctz(packet->seen) : -1;
 }
 
 const struct ow_path_report *ow_path_report(const struct ow_path *path)

@@ -33,6 +33,9 @@ struct ow_path_packet {
 	const struct ow_path_report *path; /* its points are known, its results are not */
 };
 
+/* The last point on its way that shows the packet; -1 if its direction is not known. */
+int ow_path_last_seen(const struct ow_path_packet *packet);
+
 struct ow_path_options {
 	struct ow_match_options match; /* of each pair; on_packet is called for the pair of both ends */
 	bool keep_order;               /* the points are given in their order */

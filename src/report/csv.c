@@ -242,14 +242,6 @@ void ow_report_csv_path_header(FILE *out, const struct ow_path_report *path)
 	fputc('\n', out);
 }
 
-/* The last point on the way of the packet that shows it; -1 if its direction is not known. */
-static int last_seen(const struct ow_path_report *path, const struct ow_path_packet *packet)
-{
-	if (packet->direction == OW_A_TO_B)
-		return 31 - __builtin_clz(packet->seen);
-	return packet->direction == OW_B_TO_A && path->points ? __builtin_ctz(packet->seen) : -1;
-}
-
 void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, const struct ow_path_packet *packet)
 {
 	char row[PATH_ROW_MAX], *p = row;
@@ -262,8 +254,8 @@ void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, con
 	*p++ = ',';
 	*p++ = packet->ambiguous ? '1' : '0';
 	*p++ = ',';
-	if (last_seen(path, packet) >= 0)
-		p = put_name(p, path->point[last_seen(path, packet)].name);
+	if (ow_path_last_seen(packet) >= 0)
+		p = put_name(p, path->point[ow_path_last_seen(packet)].name);
 	*p++ = ',';
 	if (packet->fate == OW_FATE_MATCHED && (packet->seen & both) == both) {
 		uint64_t delay = (uint64_t)packet->time_ns[last] - (uint64_t)packet->time_ns[0];

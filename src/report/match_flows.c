@@ -58,6 +58,7 @@ int ow_match_flows_init(struct ow_match_flows *flows, const struct ow_flow_tally
 
 void ow_match_flows_done(struct ow_match_flows *flows)
 {
+	free(flows->hops.flow);
 	free(flows->flow);
 	*flows = (struct ow_match_flows){0};
 }
@@ -217,6 +218,8 @@ void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, s
 		      "(IPv4 /16, IPv6 /48, without ports).\n",
 		      out);
 	free(view.row);
+	if (flows->hops.path)
+		ow_report_flow_hops_text(out, &flows->hops, top, least, look);
 }
 
 /* -- machines ----------------------------------------------------------------------------------------------------- */
@@ -260,6 +263,8 @@ void ow_report_match_flows_json(struct ow_json *json, const struct ow_match_flow
 	for (size_t i = 0; i < flows->flows; i++)
 		put_flow(json, flows, &flows->flow[i]);
 	ow_json_end(json);
+	if (flows->hops.path)
+		ow_report_flow_hops_json(json, &flows->hops);
 }
 
 void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows)

@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "estimate/flow_tally.h"
 #include "packet/flow_select.h"
+#include "report/flow_hops.h"
 #include <stdio.h>
 
 /* The exact results of a match for each flow. */
@@ -12,7 +13,8 @@ struct ow_match_flows {
 	struct ow_flow_select select;
 	struct ow_flow_result *flow; /* by direction, the slowest first; flows without a delay last */
 	size_t flows;
-	bool coarse; /* some entries are all flows between two networks */
+	bool coarse;                     /* some entries are all flows between two networks */
+	struct ow_flow_hops_report hops; /* of a path */
 };
 
 /* Takes the results from the tally and sorts them. Returns 0 or -ENOMEM. */

@@ -2,6 +2,7 @@
 #include "report/match_packets.h"
 
 #include "base/array.h"
+#include "base/format.h"
 #include "base/table.h"
 #include "base/time.h"
 #include "estimate/packet_event.h"
@@ -28,6 +29,41 @@ int ow_match_packets_add(struct ow_match_packets *packets, const struct ow_packe
 		.bytes = event->bytes,
 	};
 	return 0;
+}
+
+static int by_numbers(const uint64_t x[OW_SIDES], const uint64_t y[OW_SIDES])
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		if (x[side] != y[side])
+			return x[side] < y[side] ? -1 : 1;
+	}
+	return 0;
+}
+
+static int seen_by_numbers(const void *a, const void *b)
+{
+	return by_numbers(((const struct ow_last_seen *)a)->number, ((const struct ow_last_seen *)b)->number);
+}
+
+static int packet_by_numbers(const void *a, const void *b)
+{
+	return by_numbers(((const struct ow_match_packet *)a)->number, ((const struct ow_match_packet *)b)->number);
+}
+
+void ow_match_packets_place(struct ow_match_packets *packets, struct ow_last_seen *seen, size_t count)
+{
+	packets->on_path = true;
+	if (!packets->count || !count)
+		return;
+	qsort(packets->packet, packets->count, sizeof *packets->packet, packet_by_numbers);
+	qsort(seen, count, sizeof *seen, seen_by_numbers);
+	for (size_t i = 0, k = 0; i < packets->count && k < count;) {
+		int order = by_numbers(packets->packet[i].number, seen[k].number);
+		if (order == 0)
+			packets->packet[i].last_seen = seen[k].point;
+		i += order <= 0;
+		k += order > 0;
+	}
 }
 
 /* When it was sent, or, if that was not seen, received. */
@@ -69,11 +105,23 @@ static int64_t delay_of(const struct ow_match_packet *p)
 	return (int64_t)(p->direction == OW_A_TO_B ? later : 0 - later);
 }
 
-enum { AFTER, WAY, BYTES, DELAY, IN_A, IN_B, CELLS };
+enum { AFTER, WAY, BYTES, DELAY, IN_A, IN_B, SEEN, CELLS };
 
-static const struct ow_table_column columns[CELLS] = {
+static const struct ow_table_column columns[SEEN] = {
 	[AFTER] = {"sent after s", 14, 0}, [WAY] = {"", 7, 2, .left = true}, [BYTES] = {"bytes", 6, 5},
 	[DELAY] = {"delay", 14, 1},        [IN_A] = {"frame in A", 10, 3},   [IN_B] = {"in B", 10, 4},
+};
+
+/* Of a path. */
+#define SEEN_WIDTH 14
+static const struct ow_table_column path_columns[CELLS] = {
+	[AFTER] = {"sent after s", 14, 0},
+	[WAY] = {"", 7, 3, .left = true},
+	[BYTES] = {"bytes", 6, 6},
+	[DELAY] = {"delay", 14, 1},
+	[IN_A] = {"frame in A", 10, 4},
+	[IN_B] = {"in B", 10, 5},
+	[SEEN] = {"last seen", SEEN_WIDTH, 2},
 };
 
 static void put_row(const struct ow_table *table, const struct ow_match_packet *p, int64_t first_ns)
@@ -93,13 +141,15 @@ static void put_row(const struct ow_table *table, const struct ow_match_packet *
 		if (p->number[side])
 			snprintf(cell[side == OW_SIDE_A ? IN_A : IN_B], OW_TABLE_CELL, "%" PRIu64, p->number[side]);
 	}
+	if (p->fate == OW_FATE_LOST)
+		ow_format_clean(p->last_seen ? p->last_seen : "not known", false, cell[SEEN], SEEN_WIDTH);
 	ow_table_row(table, cell, p->fate == OW_FATE_LOST ? 1u << DELAY : 0);
 }
 
 void ow_report_match_packets_text(FILE *out, const struct ow_match_packets *packets, unsigned width, enum ow_look look)
 {
-	struct ow_table table = {out, columns, CELLS, .colour = look != OW_LOOK_PLAIN,
-	                         .marked = look == OW_LOOK_MARKED};
+	struct ow_table table = {out, packets->on_path ? path_columns : columns, packets->on_path ? CELLS : SEEN,
+	                         .colour = look != OW_LOOK_PLAIN, .marked = look == OW_LOOK_MARKED};
 	ow_table_fit(&table, width);
 	fprintf(out, "\npackets of %s\n", packets->flow);
 	ow_table_titles(&table);
@@ -128,6 +178,8 @@ void ow_report_match_packets_json(struct ow_json *json, const struct ow_match_pa
 		ow_json_integer_if(json, "delay_ns", p->known, p->known ? delay_of(p) : 0);
 		ow_json_flag(json, "estimated", p->estimated);
 		ow_json_count(json, "bytes", p->bytes);
+		if (packets->on_path)
+			ow_json_string(json, "last_seen", p->last_seen);
 		ow_json_end(json);
 	}
 	ow_json_end(json);
