@@ -30,8 +30,9 @@
 #define FLOW_SLOTS    131072u
 #define NETWORK_SLOTS 65536u
 /* Short flows are absent only where long ones are, with so much of the share. */
-#define SURE_SHARE .25
-#define SHORT_LOSS .009 /* less than the root of OW_SCOPE_UNLIKELY: two bins without losses are not short */
+#define SURE_SHARE   .25
+#define SURE_CLASSES 32
+#define SHORT_LOSS   .009 /* less than the root of OW_SCOPE_UNLIKELY: two bins without losses are not short */
 
 _Static_assert(OW_SCOPE_FLOWS_MAX == FLOW_SLOTS / 4 * 3 && OW_SCOPE_NETWORKS_MAX == NETWORK_SLOTS / 4 * 3,
                "the limits of the tables");
@@ -45,6 +46,8 @@ struct ow_scope_judged {
 		whole[3]; /* of the flow, its pair and its destination: packets in these are of whole flows */
 	bool known;       /* has an entry */
 	bool counted;     /* for q */
+	bool brief;       /* of one packet, or at one moment */
+	uint8_t sure;     /* that it is not lost: a class */
 	bool unsure;      /* its fate: absent, or lost */
 	uint8_t fate;
 };
@@ -228,13 +231,12 @@ static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, 
 	share = ow_absent_share(pair ? &pair->share : NULL, share);
 	struct ow_scope_past_flow *f = ow_scope_table_find(&v->flows, flow->flow);
 	double absent = ow_absent_chance(share, run_likelihood(j, f, w, j->q));
-	bool brief = is_short(j, f, w);
 	if (!f || !f->counted)
 		ow_scope_count_new_flow(v, pair, dest, absent);
-	v->longs += !brief;
-	v->longs_absent += brief ? 0 : absent;
+	v->longs += !w->brief;
+	v->longs_absent += w->brief ? 0 : absent;
 	/* Where no long flows are absent, there may be no other way. */
-	w->unsure = brief && SURE_SHARE * share > v->longs_absent / (v->longs + 1);
+	w->unsure = w->brief && SURE_SHARE * share > v->longs_absent / (v->longs + 1);
 	if (f)
 		f->counted = true;
 	return absent <= OW_ABSENT_RATHER ? OW_SCOPE_LOST : OW_SCOPE_ABSENT;
@@ -284,21 +286,51 @@ static bool is_of_whole(const struct ow_scope_verdict *v, const struct ow_scope_
 	       is_in(&w->whole[2], at_ns) || is_in(&v->run.whole, at_ns);
 }
 
-static void judge_flows(const struct judging *j)
+static void judge_flow(const struct judging *j, const struct ow_scope_flow *flow, struct ow_scope_judged *w)
 {
+	if (w->fate != OW_SCOPE_LOST)
+		w->fate = weigh(j, flow, w);
+	struct ow_scope_past_flow *f = ow_scope_table_find(&j->v->flows, flow->flow);
+	if (w->fate == OW_SCOPE_LOST)
+		find_whole(j, flow, f, w);
+	if (f)
+		note_stop(j, flow, f, w);
+}
+
+/* How sure it is that a flow is not lost, in classes: 0 = not at all. */
+static unsigned sureness(const struct judging *j, const struct ow_scope_past_flow *f, const struct ow_scope_judged *w)
+{
+	double sure = -run_likelihood(j, f, w, j->q);
+	return sure < 0 ? 0 : sure < SURE_CLASSES - 1 ? (unsigned)sure : SURE_CLASSES - 1;
+}
+
+/* Those that are surely not lost come first: they show what share of the flows is absent, which decides about others. */
+static int judge_flows(const struct judging *j)
+{
+	uint32_t first[SURE_CLASSES] = {0}, flows = 0;
+	uint32_t *order = malloc((j->count + 1) * sizeof *order);
+	if (!order)
+		return -ENOMEM;
 	for (size_t k = 0; k < j->flow_count; k++) {
-		const struct ow_scope_flow *flow = &j->flows[k];
 		struct ow_scope_judged *w = judged_of(j, k);
 		if (!w)
 			continue;
-		if (w->fate != OW_SCOPE_LOST)
-			w->fate = weigh(j, flow, w);
-		struct ow_scope_past_flow *f = ow_scope_table_find(&j->v->flows, flow->flow);
-		if (w->fate == OW_SCOPE_LOST)
-			find_whole(j, flow, f, w);
-		if (f)
-			note_stop(j, flow, f, w);
+		const struct ow_scope_past_flow *f = ow_scope_table_find(&j->v->flows, j->flows[k].flow);
+		w->brief = is_short(j, f, w);
+		w->sure = (uint8_t)sureness(j, f, w);
+		first[w->sure]++;
 	}
+	for (unsigned c = SURE_CLASSES; c-- > 0; flows += first[c], first[c] = flows - first[c])
+		;
+	for (size_t k = 0; k < j->flow_count; k++) {
+		const struct ow_scope_judged *w = judged_of(j, k);
+		if (w)
+			order[first[w->sure]++] = (uint32_t)k;
+	}
+	for (uint32_t i = 0; i < flows; i++)
+		judge_flow(j, &j->flows[order[i]], judged_of(j, order[i]));
+	free(order);
+	return 0;
 }
 
 static void judge_packets(const struct judging *j, uint8_t *fate, struct ow_scope_sums *sums)
@@ -432,7 +464,9 @@ int ow_scope_verdict_judge(struct ow_scope_verdict *v, int64_t interval, const s
 	find_own(&j);
 	j.q = ow_scope_usual_loss(v);
 	add_likelihoods(&j);
-	judge_flows(&j);
+	r = judge_flows(&j);
+	if (r < 0)
+		return r;
 	judge_packets(&j, fate, &sums);
 	r = count_networks(&j, &sums.networks);
 	judge_spray(&j);

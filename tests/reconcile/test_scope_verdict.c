@@ -313,8 +313,8 @@ static void test_later_fragments(void **state)
 	ow_scope_verdict_free(v);
 }
 
-/* 200 flows of one packet a second, and as many long ones. */
-static void judge_short_flows(bool long_absent, struct ow_scope_sums *ret_sums)
+/* 200 flows of one packet a second, and after them 20 long ones. */
+static void judge_short_flows(bool long_absent, int64_t since, struct ow_scope_sums *ret_sums)
 {
 	enum { SHORT = 200, LONG = 20, PACKETS = 10 };
 	struct ow_scope_verdict_options options = {SECOND, 2, 0};
@@ -328,13 +328,13 @@ static void judge_short_flows(bool long_absent, struct ow_scope_sums *ret_sums)
 	for (int64_t i = 0; i < 20; i++) {
 		size_t n = 0, unmatched = 0;
 		for (uint32_t f = 0; f < SHORT + LONG; f++)
-			flows[f] = flow(1, 1, (uint16_t)(f < LONG ? f : 1000 + f + i * SHORT));
+			flows[f] = flow(1, 1, (uint16_t)(f >= SHORT ? f : 1000 + f + i * SHORT));
 		for (uint32_t p = 0; p < PACKETS; p++) {
 			for (uint32_t f = 0; f < SHORT + LONG; f++) {
 				int64_t time_ns = p * (SECOND / PACKETS) + f * 100000;
-				if (f >= LONG && f % PACKETS != p)
+				if (f < SHORT && f % PACKETS != p)
 					continue;
-				matched[n] = f < LONG ? !long_absent || f % 2 : (f / 4 + i) % 10 != 0;
+				matched[n] = f >= SHORT ? !long_absent || f % 2 : (f / 4 + i) % 10 != 0;
 				if (!matched[n])
 					packets[unmatched++] = (struct ow_scope_packet){f, time_ns, true};
 				flows[f].packets++;
@@ -345,7 +345,7 @@ static void judge_short_flows(bool long_absent, struct ow_scope_sums *ret_sums)
 		assert_int_equal(ow_scope_verdict_note(v, i, flows, SHORT + LONG, sightings, matched, n), 0);
 		assert_int_equal(ow_scope_verdict_judge(v, i, flows, SHORT + LONG, packets, unmatched, fate, &sums), 0);
 		assert_int_equal(sums.lost + sums.unshared, unmatched);
-		if (i < 5)
+		if (i < since)
 			continue;
 		ret_sums->lost += sums.lost;
 		ret_sums->absent += sums.absent;
@@ -360,10 +360,11 @@ static void test_short_flows(void **state)
 {
 	struct ow_scope_sums sums;
 	(void)state;
-	judge_short_flows(false, &sums);
+	judge_short_flows(false, 5, &sums);
 	assert_int_equal(sums.lost + sums.unsure, 15 * 20);
 	assert_true(sums.unsure >= 14 * 20);
-	judge_short_flows(true, &sums);
+	/* From the first interval on: long flows are judged before short ones. */
+	judge_short_flows(true, 0, &sums);
 	assert_int_equal(sums.unsure, 0);
 	assert_int_equal(sums.lost, 0);
 }

@@ -189,6 +189,20 @@ class SeveralWays(Case):
             self.assertEqual(self.total(lane, "lost", "extra"), [0, 0], brief(lane))
             self.assertGreater(self.total(lane, "absent")[0], RATE * SECONDS / 4)
 
+    def test_half_of_each_network(self):
+        """m has routes finer than /24: half of each network of the destinations is elsewhere, and flows are short. What goes
+        there is not lost, from the first interval on."""
+        n = self.network()
+        n.nft("m", DROP.format(where="ip daddr & 0.0.0.128 == 0 numgen inc mod 40 0"))
+        for network in range(4):
+            n.route("m", f"10.2.{network}.128/25 via 10.0.4.2")
+        pair = self.run_pair(n, {"s": [stream("10.2", flows=200, new=3)]})
+        lane = pair.lane("london")
+        self.assert_measured(lane)
+        lost, absent = self.total(lane, "lost", "absent")
+        self.assertLessEqual(lost, n.counters("m")["lost"], brief(lane))
+        self.assertGreater(absent, RATE * SECONDS / 3)
+
     def test_every_second_packet(self):
         """m shares the load by packet. One peer cannot tell this from loss; it must say so."""
         n = self.network()
