@@ -62,7 +62,7 @@ static const struct ow_option options[] = {
 	{"filter", 0, "FILTER", ow_option_text, FIELD(filter), "Capture only packets that match this filter."},
 	{"forward", 0, "FILTER", ow_option_text, FIELD(forward),
          "Packets that match this filter go from --from to --to, all others back. For taps and capture files, which do "
-         "not know the direction."},
+         "not know the direction; of pipes and commands, the first packets tell."},
 	{"identity", 0, "LEVEL", NULL, FIELD(level),
          "What makes a packet the same: ip from the IP header on, without what routers change; nat also without "
          "addresses and ports; auto (default) begins with ip, and finds out if packets do not match (not for files).",
@@ -139,7 +139,7 @@ static void help(void)
 	      "  oneway live --from lan0 --to wan0 --identity nat         a NAT in between\n"
 	      "  oneway live --from eth0 --to eth1 --json | jq 'select(.final)|.delay_ns.mean'\n"
 	      "  oneway live --from 'exec:ssh a tcpdump -U -s 128 -w - -i eth0 udp' \\\n"
-	      "    --to 'exec:ssh b tcpdump -U -s 128 -w - -i eth0 udp' --forward 'src host a'\n"
+	      "              --to 'exec:ssh b tcpdump -U -s 128 -w - -i eth0 udp'\n"
 	      "  oneway live --from a.pcap --to b.pcap --forward 'src net 10.1' --speed 0\n"
 	      "  oneway live --from eth0 --to eth1 --seconds 60 --max-loss 0.1% || echo bad\n",
 	      stdout);
@@ -163,10 +163,8 @@ static int check_streams(struct ow_measure *args, struct ow_error *err)
 	if (strcmp(args->stream[0].name, args->stream[1].name) == 0)
 		return ow_error_set(err, EINVAL, "both points are called %s: write NAME= before one of them",
 		                    args->stream[0].name);
-	if (!args->forward)
-		return ow_error_set(err, EINVAL,
-		                    "captures do not contain directions: give --forward FILTER ('ip or ip6' if all "
-		                    "packets go forward)");
+	if (!args->forward && args->inner)
+		return ow_error_set(err, EINVAL, "--inner needs --forward FILTER (what goes from --from to --to)");
 	return 0;
 }
 

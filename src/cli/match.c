@@ -187,9 +187,10 @@ static const struct ow_option options[] = {
          "Also results from end to end of the packets that this filter accepts; up to 8 times."},
 	{"follow", 0, NULL, ow_option_flag, FIELD(follow),
          "The files are still being written: results of each interval as they come, until Ctrl-C or --until. For two "
-         "points; needs --forward or --one-direction."},
+         "points."},
 	{"forward", 0, "FILTER", ow_option_text, FIELD(forward),
-         "With --follow: packets that match this filter go from A to B, all others back."},
+         "With --follow: packets that match this filter go from A to B, all others back (default: the first packets "
+         "tell)."},
 	{"by", 0, "port", set_by, FIELD(by_port),
          "One capture that many taps share: the ports in the stamps of the capture device are the points. FILE#PORT "
          "or FILE#DEVICE:PORT is one of them."},
@@ -285,7 +286,7 @@ static void help(void)
 	      "  oneway match --json --interval 1s a.pcap b.pcap | jq .a_to_b.delay_ns\n"
 	      "  oneway match --flows --min-packets 100 a.pcap b.pcap   the slowest flows\n"
 	      "  oneway match --filter 'tcp port 443' --since 10:02 --until 10:05 a.pcap b.pcap\n"
-	      "  oneway match --follow --forward 'src net 10.1' 'a_*.pcap' b/      as they grow\n"
+	      "  oneway match --follow 'a_*.pcap' b/                    as they grow\n"
 	      "  oneway match --lost lost.pcap --plot delay.svg a.pcap b.pcap\n"
 	      "  oneway match --max-loss 0.1% --max-delay-p99 250us a.pcap b.pcap || echo bad\n",
 	      stdout);
@@ -514,9 +515,8 @@ static int check_follow(const struct arguments *args, struct ow_error *err)
 	}
 	if (args->points.count > OW_SIDES)
 		return ow_error_set(err, EINVAL, "--follow is for two points, got %u", args->points.count);
-	if (!args->forward && !args->match.one_direction)
-		return ow_error_set(err, EINVAL,
-		                    "--follow needs --forward FILTER (what goes from A to B), or --one-direction");
+	if (!args->forward && !args->match.one_direction && args->match.inner == OW_ON)
+		return ow_error_set(err, EINVAL, "--follow --inner on needs --forward FILTER, or --one-direction");
 	return 0;
 }
 

@@ -263,13 +263,15 @@ static int check_total(const struct ow_measure *args, const struct ow_interval_r
 }
 
 /* If no packet matched, there is no result to print: prints the probable mistake instead. */
-static int explain_nothing(const struct ow_measure *args, const struct ow_local_pair *both, uint64_t sent,
-                           uint64_t received)
+static int explain_nothing(const struct ow_measure *args, const struct ow_local_pair *both, bool compared,
+                           uint64_t sent, uint64_t received)
 {
 	struct ow_recorder_counts from, to;
 	ow_local_pair_counts(both, 0, &from);
 	ow_local_pair_counts(both, 1, &to);
-	if (!sent && !received)
+	if (!compared)
+		ow_cli_say("oneway %s: no interval could be compared", args->command);
+	else if (!sent && !received)
 		ow_cli_say("oneway %s: no packets to compare: %s had %llu frames, %s had %llu%s", args->command,
 		           args->name[0], (unsigned long long)from.frames, args->name[1], (unsigned long long)to.frames,
 		           args->classes.count || args->filter || args->forward ? "; check the filters" : "");
@@ -300,15 +302,32 @@ static void tell_empty(const struct ow_measure *args, const struct ow_local_pair
 	}
 }
 
+/* Hosts that were not seen when it began are on no side. */
+static void tell_unclaimed(const struct ow_measure *args, const struct ow_local_pair *both)
+{
+	for (unsigned i = 0; i < 2 && args->streams && !args->forward && !args->classes.count; i++) {
+		struct ow_recorder_counts counts;
+		ow_local_pair_counts(both, i, &counts);
+		if (counts.unclaimed)
+			ow_cli_say(
+				"oneway %s: warning: %s: %llu %s of hosts that the first packets do not show left out: "
+				"give --forward",
+				args->command, args->name[i], (unsigned long long)counts.unclaimed,
+				counts.unclaimed == 1 ? "packet is" : "packets are");
+	}
+}
+
 /* whole: the run came to its end; otherwise the error message is enough. */
 static int sum_up(const struct ow_measure *args, const struct ow_local_pair *both, struct ow_show *show, bool whole)
 {
 	int code = OW_EXIT_OK;
 	uint64_t matched = 0, sent = 0, received = 0;
+	bool compared = false;
 	for (size_t i = 0; i < ow_local_pair_lanes(both); i += args->one_way ? 2 : 1) {
 		struct ow_interval_result total;
 		ow_local_pair_total(both, i, &total);
 		matched += total.matched;
+		compared = compared || total.status != OW_RESULT_UNKNOWN;
 		sent += total.total_sent;
 		received += total.total_received;
 		if (total.total_sent || total.total_received || total.status != OW_RESULT_MEASURED)
@@ -320,8 +339,9 @@ static int sum_up(const struct ow_measure *args, const struct ow_local_pair *bot
 	if (!whole)
 		return OW_EXIT_FAILED;
 	if (!matched)
-		return explain_nothing(args, both, sent, received);
+		return explain_nothing(args, both, compared, sent, received);
 	tell_empty(args, both);
+	tell_unclaimed(args, both);
 	return code;
 }
 

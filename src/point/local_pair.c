@@ -332,6 +332,7 @@ void ow_local_pair_total(const struct ow_local_pair *pair, size_t lane, struct o
 	assert(lane < pair->lanes);
 	ow_run_total(pair->lane[lane].results, ret_total);
 	ow_result_name_like(ret_total, &pair->lane[lane].names);
+	ow_local_pair_add_shift(pair, ret_total);
 }
 
 uint64_t ow_local_pair_untimed(const struct ow_local_pair *pair, unsigned source)

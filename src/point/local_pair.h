@@ -32,6 +32,7 @@ struct ow_local_pair_options {
 	const char
 		/* filter of packets from `from` to `to`, for taps and files; NULL = the kernel knows the direction */
 		*forward;
+	const char *backward;                      /* filter of the others; NULL = all others */
 	const struct ow_local_pair_class *classes; /* must stay until the end, and so must all texts */
 	size_t class_count;
 	int64_t length_ns, wait_ns;

@@ -35,8 +35,8 @@ void ow_local_pair_log_options(const struct ow_local_pair *pair, size_t lane, in
 	                   : side == OW_LOCAL_PAIR_SENDER ? OW_HEADING_IN
 	                                                  : OW_HEADING_OUT,
 		.filter = o->classes[lane / 2].filter,
-		.way = o->forward,
-		.way_not = backward,
+		.way = backward && o->backward ? o->backward : o->forward,
+		.way_not = backward && !o->backward,
 		.t0_ns = pair->t0_ns + pair->base * o->length_ns,
 		.length_ns = o->length_ns,
 		.flows = o->shared,
@@ -182,15 +182,29 @@ static void note_doubt(struct ow_local_pair *pair, const struct ow_interval_resu
 		(double)(r->total_sent > r->total_received ? r->total_sent : r->total_received) / (double)r->length_ns;
 }
 
+void ow_local_pair_add_shift(const struct ow_local_pair *pair, struct ow_interval_result *r)
+{
+	struct ow_value *offset = &r->clock_offset_ns;
+	bool forward = strcmp(r->from, pair->lane[0].names.from) == 0;
+	double shift_ns = (double)(forward ? pair->shift_ns : -pair->shift_ns);
+	if (!pair->shift_ns || offset->status == OW_VALUE_NONE)
+		return;
+	offset->value += shift_ns;
+	offset->low += shift_ns;
+	offset->high += shift_ns;
+}
+
 /* At the end of many intervals a lane reports several at a time: in the order of the intervals, if there is memory. */
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct ow_local_pair *pair = arg;
+	struct ow_interval_result told = *result;
 	note_doubt(pair, result);
+	ow_local_pair_add_shift(pair, &told);
 	if (pair->holding && OW_GROW(pair->held, pair->held_room, pair->helds + 1) == 0)
-		pair->held[pair->helds++] = *result;
+		pair->held[pair->helds++] = told;
 	else
-		pair->options.sink(pair->options.arg, result);
+		pair->options.sink(pair->options.arg, &told);
 }
 
 void ow_local_pair_on_event(void *arg, const struct ow_flow_event *event)

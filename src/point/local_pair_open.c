@@ -170,6 +170,7 @@ static int look_at_streams(struct ow_local_pair *pair, struct ow_error *err)
 	                           ? (int64_t)o->intervals * o->length_ns + o->lag_ns
 	                           : INT64_MAX,
 		.keep_times = o->clock == OW_CLOCK_TRUSTED,
+		.sides = !o->forward,
 		.say = o->changed,
 		.arg = o->opened_arg,
 	};
@@ -178,6 +179,12 @@ static int look_at_streams(struct ow_local_pair *pair, struct ow_error *err)
 		return r;
 	o->identity.hash_limit = start.hash_limit;
 	o->clock = start.shift_ns ? OW_CLOCK_RELATIVE : o->clock;
+	pair->shift_ns = start.shift_ns;
+	if (!o->forward) {
+		pair->sides = start.sides;
+		o->forward = pair->sides.forward;
+		o->backward = pair->sides.backward;
+	}
 	pair->first_ns = start.first_ns > o->since_ns ? start.first_ns : o->since_ns - 1;
 	return 0;
 }
@@ -213,7 +220,7 @@ int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_
 	if (r == 0)
 		r = ow_recorder_open(sources, OW_LOCAL_PAIR_SIDES, &pair->recorder, err);
 	ow_lane_logs_init(&pair->logs, pair->recorder, OW_LOCAL_PAIR_SIDES);
-	const char *name = r == 0 && !options->forward ? ow_recorder_undirected(pair->recorder, UINT32_MAX) : NULL;
+	const char *name = r == 0 && !pair->options.forward ? ow_recorder_undirected(pair->recorder, UINT32_MAX) : NULL;
 	if (name)
 		r = ow_error_set(err, EINVAL, "%s does not show the direction of packets: give --forward FILTER", name);
 	if (r == 0)

@@ -8,6 +8,7 @@
 #include "point/interval_match.h"
 #include "point/point_clock.h"
 #include "point/segment_clock.h"
+#include "point/stream_sides.h"
 #include "record/lane_log.h"
 
 /*
@@ -76,7 +77,9 @@ struct ow_local_pair {
 	uint64_t untimed[OW_LOCAL_PAIR_SIDES]; /* frames of a file without a time */
 	int64_t over_ns[OW_LOCAL_PAIR_SIDES];  /* end of a file or stream; INT64_MAX = open */
 	bool streams;                          /* captures that are still being written, */
-	int64_t first_ns;                      /* which both have begun then */
+	int64_t first_ns;                      /* which both have begun then, */
+	struct ow_stream_sides sides;
+	int64_t shift_ns;                /* and the times of `to` are moved by this */
 	bool met;                        /* streams: some packet has matched, so that their times can be compared */
 	bool stopped;                    /* stopped by the user */
 	int64_t since_ns;                /* steady time of the stop */
@@ -113,6 +116,8 @@ int ow_local_pair_give_up(struct ow_local_pair *pair, int64_t last, const char *
 int ow_local_pair_begin(struct ow_local_pair *pair, struct ow_error *err);
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result); /* the sink of all lanes */
 void ow_local_pair_on_event(void *arg, const struct ow_flow_event *event);
+/* Adds to the clock's offset in a result by what the times were moved before they were compared. */
+void ow_local_pair_add_shift(const struct ow_local_pair *pair, struct ow_interval_result *r);
 /* Reports the held results: interval by interval, within each in the order of the lanes. */
 void ow_local_pair_release(struct ow_local_pair *pair);
 /* Fills in what the packets do not show. */

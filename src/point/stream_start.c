@@ -21,7 +21,7 @@
 
 struct sight {
 	uint64_t id;
-	int64_t time_ns;
+	const struct ow_frame *frame;
 };
 
 /* -- what enters the id -------------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static size_t list(const struct ow_identity *identity, const struct ow_iface *li
 		const struct ow_frame *frame = ow_stream_gathered(live, i, &arrived_ns);
 		if (ow_packet_decode(frame, identity->inner, &packet) == OW_DECODE_IP &&
 		    ow_identity_of_packet(identity, &packet, &id) == 0)
-			ret[n++] = (struct sight){id.id, frame->time_ns};
+			ret[n++] = (struct sight){id.id, frame};
 	}
 	qsort(ret, n, sizeof *ret, by_id);
 	for (size_t i = 0; i < n; i++) {
@@ -77,60 +77,107 @@ static size_t list(const struct ow_identity *identity, const struct ow_iface *li
 	return kept;
 }
 
-/* Times at `to` less those at `from` of the packets that both have, sorted. */
-static size_t differences(const struct sight *a, size_t as, const struct sight *b, size_t bs, int64_t *ret)
+/* The packets that both have. */
+static size_t join(const struct sight *a, size_t as, const struct sight *b, size_t bs, struct ow_common_packet *ret)
 {
 	size_t n = 0;
 	for (size_t i = 0, k = 0; i < as && k < bs;) {
 		if (a[i].id == b[k].id)
-			ret[n++] = b[k++].time_ns - a[i++].time_ns;
+			ret[n++] = (struct ow_common_packet){a[i++].frame, b[k++].frame};
 		else if (a[i].id < b[k].id)
 			i++;
 		else
 			k++;
 	}
-	ow_sort_times(ret, n);
 	return n;
 }
 
-/* The middle of the differences; *ret_common is their number. */
-static int compare(const struct ow_stream_start_options *o, const struct ow_identity *identity, const size_t count[2],
-                   uint64_t *ret_common, int64_t *ret_low_ns, int64_t *ret_high_ns)
+/* Times at `to` less those at `from`, without the twentieth at each end. */
+static void differences(const struct ow_common_packet *common, size_t n, int64_t *d, int64_t *ret_low_ns,
+                        int64_t *ret_high_ns)
 {
-	struct sight *a = malloc((count[0] + 1) * sizeof *a), *b = malloc((count[1] + 1) * sizeof *b);
-	int64_t *d = malloc((count[0] + 1) * sizeof *d);
-	int r = a && b && d ? 0 : -ENOMEM;
-	size_t n = 0;
-	if (r == 0)
-		n = differences(a, list(identity, o->from, count[0], a), b, list(identity, o->to, count[1], b), d);
-	*ret_common = n;
+	for (size_t i = 0; i < n; i++)
+		d[i] = common[i].b->time_ns - common[i].a->time_ns;
+	ow_sort_times(d, n);
 	*ret_low_ns = n ? d[n / 20] : 0;
 	*ret_high_ns = n ? d[n - 1 - n / 20] : 0;
+}
+
+/* Finds the packets that both have, and what they show. */
+static int compare(const struct ow_stream_start_options *o, const struct ow_identity *identity, const size_t count[2],
+                   struct ow_stream_start *start, int64_t *ret_low_ns, int64_t *ret_high_ns)
+{
+	struct sight *a = malloc((count[0] + 1) * sizeof *a), *b = malloc((count[1] + 1) * sizeof *b);
+	struct ow_common_packet *common = malloc((count[0] + 1) * sizeof *common);
+	int64_t *d = malloc((count[0] + 1) * sizeof *d);
+	int r = a && b && common && d ? 0 : -ENOMEM;
+	if (r == 0) {
+		start->common =
+			join(a, list(identity, o->from, count[0], a), b, list(identity, o->to, count[1], b), common);
+		differences(common, start->common, d, ret_low_ns, ret_high_ns);
+		if (o->sides && ow_stream_sides(common, start->common, &start->sides) == -ENOMEM)
+			r = -ENOMEM;
+	}
 	free(a);
 	free(b);
+	free(common);
 	free(d);
 	return r;
+}
+
+/* When packets came. */
+struct arrival {
+	int64_t base_ns; /* the steady clock less the time of the packet that came soonest */
+	bool live;       /* they came as they were captured, not faster */
+};
+
+static struct arrival arrival_of(const struct ow_iface *live, size_t count)
+{
+	int64_t base_ns = INT64_MAX, first_ns = 0, last_ns = 0, from_ns = 0, to_ns = 0;
+	for (size_t i = 0; i < count; i++) {
+		int64_t arrived_ns;
+		const struct ow_frame *frame = ow_stream_gathered(live, i, &arrived_ns);
+		base_ns = arrived_ns - frame->time_ns < base_ns ? arrived_ns - frame->time_ns : base_ns;
+		first_ns = i ? first_ns : frame->time_ns;
+		last_ns = frame->time_ns;
+		from_ns = i ? from_ns : arrived_ns;
+		to_ns = arrived_ns;
+	}
+	return (struct arrival){base_ns, last_ns - first_ns < 2 * (to_ns - from_ns) + OW_NS_PER_S};
 }
 
 /* How far `to` is ahead by the times at which packets came, which may have been late: to within the lag. */
 static int64_t ahead_by_arrival(const struct ow_stream_start_options *o, const size_t count[2])
 {
-	int64_t ahead_ns[2] = {INT64_MIN, INT64_MIN};
-	for (int i = 0; i < 2; i++) {
-		for (size_t k = 0; k < count[i]; k++) {
-			int64_t arrived_ns;
-			const struct ow_frame *frame = ow_stream_gathered(i ? o->to : o->from, k, &arrived_ns);
-			if (frame->time_ns - arrived_ns > ahead_ns[i])
-				ahead_ns[i] = frame->time_ns - arrived_ns;
-		}
-	}
-	return ahead_ns[1] - ahead_ns[0];
+	return arrival_of(o->from, count[0]).base_ns - arrival_of(o->to, count[1]).base_ns;
 }
 
 static void say(const struct ow_stream_start_options *o, const char *line)
 {
 	if (o->say)
 		o->say(o->arg, line);
+}
+
+/* Both are late or in time by one measure: that of the one that comes sooner. */
+static void expect(const struct ow_stream_start_options *o, int64_t shift_ns, const size_t count[2])
+{
+	struct arrival from = arrival_of(o->from, count[0]), to = arrival_of(o->to, count[1]);
+	to.base_ns -= shift_ns;
+	int64_t late_ns = llabs(to.base_ns - from.base_ns),
+		least_ns = from.base_ns < to.base_ns ? from.base_ns : to.base_ns;
+	char lag[OW_DURATION_TEXT], late[OW_DURATION_TEXT], line[300];
+	if (!from.live || !to.live)
+		return;
+	ow_stream_expect(o->from, least_ns);
+	ow_stream_expect(o->to, least_ns);
+	if (late_ns <= o->lag_ns)
+		return;
+	ow_duration_text((double)o->lag_ns, lag);
+	ow_duration_text((double)late_ns, late);
+	snprintf(line, sizeof line, "packets of %.60s come %s later than those of %.60s: results need a --lag above %s",
+	         to.base_ns > from.base_ns ? o->to_name : o->from_name, late,
+	         to.base_ns > from.base_ns ? o->from_name : o->to_name, lag);
+	say(o, line);
 }
 
 /* Decides how to move the times of `to`. */
@@ -151,6 +198,22 @@ static int64_t shift_of(const struct ow_stream_start_options *o, const struct ow
 	         o->to_name, known ? "" : "about ", text, ahead_ns > 0 ? "ahead of" : "behind", o->from_name);
 	say(o, line);
 	return -ahead_ns;
+}
+
+static int tell_sides(const struct ow_stream_start_options *o, const struct ow_stream_start *start,
+                      struct ow_error *err)
+{
+	char line[400];
+	if (!*start->sides.hosts[0] || !*start->sides.hosts[1])
+		return ow_error_set(
+			err, EINVAL,
+			"the first packets do not tell which of them go from %.60s to %.60s: give --forward "
+			"FILTER",
+			o->from_name, o->to_name);
+	snprintf(line, sizeof line, "%s: on the side of %.60s; %s: on that of %.60s (or give --forward)",
+	         start->sides.hosts[0], o->from_name, start->sides.hosts[1], o->to_name);
+	say(o, line);
+	return 0;
 }
 
 /* -- waiting ------------------------------------------------------------------------------------------------------- */
@@ -214,15 +277,20 @@ int ow_stream_start(const struct ow_stream_start_options *o, struct ow_stream_st
 		struct ow_identity identity = o->identity;
 		start.hash_limit = least(available(o, o->from, w.count[0]), available(o, o->to, w.count[1]));
 		identity.hash_limit = start.hash_limit;
-		r = compare(o, &identity, w.count, &start.common, &low_ns, &high_ns);
+		r = compare(o, &identity, w.count, &start, &low_ns, &high_ns);
 		if (r < 0)
 			return ow_error_set(err, -r, "out of memory");
-		done = all || start.common >= ENOUGH || waited_ns >= o->lag_ns;
+		bool known = start.common >= ENOUGH && (!o->sides || *start.sides.hosts[0]);
+		done = all || known || waited_ns >= o->lag_ns;
 	}
+	int told = o->sides ? tell_sides(o, &start, err) : 0;
+	if (told < 0)
+		return told;
 	start.shift_ns = shift_of(o, &start, low_ns, high_ns, w.count);
 	int64_t from_ns = first_of(o->from), to_ns = first_of(o->to) + start.shift_ns;
 	start.first_ns = from_ns > to_ns ? from_ns : to_ns;
 	ow_stream_shift(o->to, start.shift_ns);
+	expect(o, start.shift_ns, w.count);
 	*ret_start = start;
 	return 0;
 }

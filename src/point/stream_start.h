@@ -3,6 +3,7 @@
 
 #include "capture/iface/stream.h"
 #include "packet/identity.h"
+#include "point/stream_sides.h"
 
 /*
  * The beginning of a measurement between two captures that are still being written: waits until packets of both have come,
@@ -17,6 +18,7 @@ struct ow_stream_start_options {
 	int64_t lag_ns;              /* how long to look for packets that both have */
 	int64_t most_ns;             /* how long to wait for the first packets */
 	bool keep_times;             /* the clocks are trusted */
+	bool sides;                  /* which way packets go is not known */
 	void (*say)(void *arg, const char *line);
 	void *arg;
 };
@@ -26,6 +28,7 @@ struct ow_stream_start {
 	int64_t first_ns; /* both have begun, by the times after the shift */
 	int64_t shift_ns; /* added to the times of `to`; 0 if the clocks are close enough for the measurement */
 	uint64_t common;  /* packets that both had */
+	struct ow_stream_sides sides; /* if asked for */
 };
 
 int ow_stream_start(const struct ow_stream_start_options *options, struct ow_stream_start *ret_start,

@@ -75,7 +75,7 @@ static int add_member(struct ow_recorder *recorder, const struct ow_iface_option
 	member->recorder = recorder;
 	member->source = source;
 	member->cut = options->cut_tcp;
-	member->file = ow_iface_waits(member->live);
+	member->file = ow_iface_lead_ns(member->live) != 0;
 	member->single = options->kind == OW_IFACE_STREAM || strcmp(ow_iface_kind_name(member->live), "file") == 0;
 	member->generation = UINT64_MAX;
 	member->boundary_ns = INT64_MAX;

@@ -212,6 +212,8 @@ static void take_up_lanes(struct ow_recorder_member *member, unsigned frames)
 		int64_t lead_ns = REPLAY_INTERVALS * table->entry[i].lane->length_ns;
 		member->lead_ns = lead_ns < member->lead_ns ? lead_ns : member->lead_ns;
 	}
+	if (ow_iface_lead_ns(member->live) != INT64_MAX)
+		member->lead_ns = ow_iface_lead_ns(member->live);
 	atomic_store_explicit(&member->using, table->generation, memory_order_release);
 }
 

@@ -103,7 +103,7 @@
 	/* What a point says of itself: an interface that was away, or what is not recorded. */                      \
 	X(OF_POINT, of_point, "%s: %.90s")                                                                           \
 	X(INTERFACE_DOWN, interface_down, "%s was down")                                                             \
-	X(WAS_SILENT, was_silent, "%s was silent")                                                                   \
+	X(WAS_SILENT, was_silent, "%s was late or silent")                                                           \
 	X(WAS_DISCONNECTED, was_disconnected, "%s was disconnected")                                                 \
 	X(HAD_NOT_GROWN, had_not_grown, "%s had not grown")                                                          \
 	X(WAS_TRUNCATED, was_truncated, "%s was truncated")                                                          \

@@ -76,7 +76,7 @@ class Follow(command.Case):
         self.addCleanup(self.out.close)
         self.addCleanup(self.err.close)
         self.process = subprocess.Popen(
-            [command.PROGRAM, "match", "--follow", "--one-direction", "--json", "--lag", "2s", *options, a, b], stdout=self.out, stderr=self.err
+            [command.PROGRAM, "match", "--follow", "--json", "--lag", "2s", *(options or ["--one-direction"]), a, b], stdout=self.out, stderr=self.err
         )
         self.addCleanup(self.stop)
 
@@ -207,16 +207,28 @@ class Follow(command.Case):
 
     def test_until(self):
         self.make()
-        self.follow(self.a, self.b, "--until", "+5s")
+        self.follow(self.a, self.b, "--until", "+5s", "--one-direction")
         self.assertEqual(self.process.wait(timeout=PATIENCE), 0, self.errors())
         self.assertLessEqual(len(self.results()), 5)
         self.assertEqual({r["status"] for r in self.results()}, {"measured"})
+
+    def test_direction_is_found(self):
+        self.make("--reverse", "0.4", "--delay", "constant:2ms")
+        self.follow(self.a, self.b, "--until", "+6s")
+        self.assertEqual(self.process.wait(timeout=PATIENCE), 0, self.errors())
+        self.assertIn("on the side of a", self.errors())
+        results = self.results()
+        self.assertEqual({r["from"] for r in results}, {"a", "b"})
+        for r in results:
+            self.assertEqual((r["lost"], r["extra"]), (0, 0), r)
+            self.assertGreater(r["delay_ns"]["min"], 0)
+            self.assertGreater(r["sent"], 0)
 
     def test_refused(self):
         self.make()
         for args, text in (
             (["--csv", "x.csv", "--one-direction"], "--csv does not go with --follow"),
-            ([], "--forward"),
+            (["--inner", "on"], "--forward"),
             (["--one-direction", self.a], "two points"),
         ):
             self.assert_refused(command.oneway("match", "--follow", *args, self.a, self.b), 2, text)

@@ -112,7 +112,7 @@ class Ssh(command.Case):
         self.out, self.err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
         self.addCleanup(self.out.close)
         self.addCleanup(self.err.close)
-        args = ["live", "--json", "--from", a or self.ssh(1), "--to", b or self.ssh(2), "--forward", "src host 10.1.0.2"]
+        args = ["live", "--json", "--from", a or self.ssh(1), "--to", b or self.ssh(2)]
         classes = ["--class", f"test=udp dst port {PORT}", "--class", f"alive=udp dst port {ALIVE}"]
         self.process = self.network.start(self.network.router, command.PROGRAM, *args, *classes, *options, stdout=self.out, stderr=self.err)
         self.children.append(self.process)

@@ -318,7 +318,7 @@ static int command_fd(const struct ow_feed *feed)
 
 static const char *command_why(const struct ow_feed *feed)
 {
-	return ((const struct command_feed *)feed)->output < 0 ? "was disconnected" : "was silent";
+	return ((const struct command_feed *)feed)->output < 0 ? "was disconnected" : "was late or silent";
 }
 
 static void command_free(struct ow_feed *feed)

@@ -38,7 +38,7 @@ static int pipe_fd(const struct ow_feed *feed)
 static const char *pipe_why(const struct ow_feed *feed)
 {
 	(void)feed;
-	return "was silent";
+	return "was late or silent";
 }
 
 static void pipe_free(struct ow_feed *feed)

@@ -99,9 +99,9 @@ uint16_t ow_iface_linktype(const struct ow_iface *live)
 	return live->linktype;
 }
 
-bool ow_iface_waits(const struct ow_iface *live)
+int64_t ow_iface_lead_ns(const struct ow_iface *live)
 {
-	return live->waits;
+	return live->lead_ns;
 }
 
 bool ow_iface_tells_heading(const struct ow_iface *live)

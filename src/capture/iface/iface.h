@@ -102,8 +102,11 @@ bool ow_iface_is_file(const char *name);
 const char *ow_iface_kind_name(const struct ow_iface *live);
 uint16_t ow_iface_linktype(const struct ow_iface *live);
 
-/* Whether nothing is lost if it is read later: a file, also one that grows. */
-bool ow_iface_waits(const struct ow_iface *live);
+/*
+ * How far it may be read ahead of the other sources, because what is not read waits: INT64_MAX = some intervals (files). 0 =
+ * it is always read: a ring does not wait.
+ */
+int64_t ow_iface_lead_ns(const struct ow_iface *live);
 /* Whether its frames have a direction. Those of files do not, nor those of most links through libpcap. */
 bool ow_iface_tells_heading(const struct ow_iface *live);
 

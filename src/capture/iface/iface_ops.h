@@ -28,7 +28,7 @@ struct ow_iface {
 	int64_t passed_ns; /* see ow_iface_passed_ns */
 	struct ow_iface_counts counts;
 	bool wait;         /* wait for an interface that goes away */
-	bool waits;        /* nothing is lost if it is read later: a file that grows */
+	int64_t lead_ns;   /* see ow_iface_lead_ns */
 	bool away;         /* the interface is away */
 	int64_t known_ns;  /* while it is away: until when it has shown nothing; INT64_MAX = now */
 	bool outage;       /* there is an outage to report, */

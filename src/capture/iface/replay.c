@@ -165,7 +165,7 @@ int ow_iface_open_file(const struct ow_iface_options *options, struct ow_iface *
 	if (!r)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", options->name);
 	int result = ow_iface_init(&r->live, &ops, options->name, err);
-	r->live.waits = true;
+	r->live.lead_ns = INT64_MAX;
 	if (result == 0)
 		result = start(r, options, err);
 	if (result < 0) {

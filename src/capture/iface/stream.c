@@ -3,8 +3,8 @@
  * Frames of a capture that is still being written.
  *
  * A stream is in order, so it is complete up to its last frame. Behind that nothing is known: there may be no packets, or
- * they are on the way. Its own time now is the steady clock less base_ns, the least that the steady clock was ahead of a
- * timestamp. What is older than that by the lag is given up. The bytes of files wait for us, so that a file is late only
+ * they are on the way. The time now is the steady clock less base_ns, the least that the steady clock was ahead of a
+ * timestamp, of this stream or of the other one. What is older than that by the lag is given up. The bytes of files wait for us, so that a file is late only
  * by the time in which it has not grown.
  */
 #include "capture/iface/stream.h"
@@ -123,7 +123,7 @@ static int take_frames(struct stream *s, struct ow_frame *frames, size_t room, s
 static void give_up(struct stream *s)
 {
 	int64_t now_ns = ow_clock_steady_ns(), latest_ns = s->latest_ns;
-	if (latest_ns == INT64_MIN || s->ended)
+	if (latest_ns == INT64_MIN || s->ended || s->gather_next < s->gathers)
 		return;
 	int64_t wait_ns = s->broken ? OW_IFACE_SLACK_NS : s->lag_ns;
 	int64_t until_ns = (s->feed->waits ? latest_ns + (now_ns - s->heard_ns) : now_ns - s->base_ns) - wait_ns;
@@ -338,7 +338,8 @@ int ow_stream_open(const struct ow_stream_options *options, struct ow_iface **re
 	s->base_ns = s->first_ns = INT64_MAX;
 	s->heard_ns = ow_clock_steady_ns();
 	int r = ow_iface_init(&s->live, &ops, options->name, err);
-	s->live.waits = s->feed->waits;
+	/* A pipe that is filled as fast as it is read must not run away from the other one. */
+	s->live.lead_ns = s->feed->waits ? INT64_MAX : 2 * s->lag_ns;
 	if (r == 0)
 		r = begin_capture(s, err);
 	if (r < 0) {
@@ -404,6 +405,11 @@ const struct ow_frame *ow_stream_gathered(const struct ow_iface *live, size_t in
 void ow_stream_shift(struct ow_iface *live, int64_t shift_ns)
 {
 	((struct stream *)live)->shift_ns = shift_ns;
+}
+
+void ow_stream_expect(struct ow_iface *live, int64_t base_ns)
+{
+	((struct stream *)live)->base_ns = base_ns;
 }
 
 uint32_t ow_stream_snaplen(const struct ow_iface *live)

@@ -31,6 +31,8 @@ const struct ow_frame *ow_stream_gathered(const struct ow_iface *live, size_t in
 bool ow_stream_is_gathered(const struct ow_iface *live);
 /* Adds this to the times of all frames. */
 void ow_stream_shift(struct ow_iface *live, int64_t shift_ns);
+/* The steady clock less this is the time now, by the timestamps after the shift, or earlier than it. */
+void ow_stream_expect(struct ow_iface *live, int64_t base_ns);
 /* The smallest number of bytes of a frame that the capture keeps, as it declares it; 0 = all. */
 uint32_t ow_stream_snaplen(const struct ow_iface *live);
 /* Bytes of the longest frame so far, on the wire or of the superframe that the host has shown instead. From any thread. */
