@@ -179,6 +179,14 @@ static bool in_flight_at_start(const struct ow_interval_results *results, const 
 	return arrived_ns <= results->reach_ns;
 }
 
+/* Whether the sending point missed packets, which are extra at the other one. Drops may be counted in the next interval. */
+static bool is_missed(const struct ow_interval_results *results, const struct ow_interval_result *r)
+{
+	const struct ow_interval_results_open *next =
+		results->first < results->next ? ow_interval_results_open_of(results, results->first) : NULL;
+	return r->ring_drops_from || (next && next->result.ring_drops_from);
+}
+
 /* Sums of the last second or so: a packet and what became of it need not be in the same interval. */
 static void add_recent(struct ow_interval_results_recent *recent, const struct ow_interval_result *r, uint64_t others)
 {
@@ -210,7 +218,7 @@ void ow_interval_results_explain_changed(struct ow_interval_results *results,
 	/* Some of the strange ones were late. */
 	uint64_t changed = open->changed < open->strange ? open->changed : open->strange;
 	uint64_t others = r->extra - r->duplicated + (r->matched + r->late ? changed : open->strange);
-	if (!results->scope || open->unknown || in_flight_at_start(results, open))
+	if (!results->scope || open->unknown || in_flight_at_start(results, open) || is_missed(results, r))
 		return;
 	add_recent(&results->recent, r, others);
 	uint64_t doubtful = count_doubtful(&results->recent, r->lost, others);

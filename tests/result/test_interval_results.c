@@ -91,8 +91,8 @@ static void test_example(void **state)
 }
 
 /* An interval of one flow with scope: 4 packets matched, `as` only at a, `bs` only at b. */
-static void step_flow(struct history *history, int64_t interval, const struct ow_sighting *a, size_t as,
-                      const struct ow_sighting *b, size_t bs)
+static void step_drops(struct history *history, int64_t interval, uint64_t ring_drops_from, const struct ow_sighting *a,
+                       size_t as, const struct ow_sighting *b, size_t bs)
 {
 	static const int64_t ten[] = {10, 10, 10, 10};
 	struct ow_scope_flow flow = {.flow = 77, .pair = 78, .dest = 79, .packets = (uint32_t)(4 + as), .version = 4};
@@ -120,8 +120,39 @@ static void step_flow(struct history *history, int64_t interval, const struct ow
 	                                           .length_ns = SECOND,
 	                                           .sent = 4 + as,
 	                                           .received = 4 + bs,
-	                                           .matched = 4};
+	                                           .matched = 4,
+	                                           .ring_drops_from = ring_drops_from};
 	assert_int_equal(ow_interval_results_step(history->settle, &input), 0);
+}
+
+static void step_flow(struct history *history, int64_t interval, const struct ow_sighting *a, size_t as,
+                      const struct ow_sighting *b, size_t bs)
+{
+	step_drops(history, interval, 0, a, as, b, bs);
+}
+
+/* What the ring of the sending point missed is extra, and nothing was changed on the way: what is missing is lost, in this
+ * interval and the next ones. */
+static void test_missed_is_not_changed(void **state)
+{
+	(void)state;
+	const struct ow_sighting a[] = {{1, 500, 1}, {2, 600, 1}};
+	const struct ow_sighting b[] = {{5, 10, 1}, {6, 110, 1}, {7, 210, 1}, {8, 610, 1}, {9, 710, 1}};
+	struct history history;
+	history_open(&history, 1, 10);
+	assert_int_equal(ow_interval_results_share(history.settle, SECOND, NULL), 0);
+	step_flow(&history, 0, NULL, 0, NULL, 0);
+	step_flow(&history, 1, a, 2, b, 5); /* counted in the next one */
+	step_drops(&history, 2, 10, a, 2, b, 5);
+	step_flow(&history, 3, a, 2, NULL, 0);
+	step_flow(&history, 4, NULL, 0, NULL, 0);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
+	const struct ow_interval_result *r = history.final;
+	for (int i = 1; i <= 3; i++)
+		assert_true(r[i].lost == 2 && r[i].pending == 0);
+	assert_int_equal(ow_cause_of(r[2].cause), OW_CAUSE_RING_FULL_SENDING);
+	assert_int_equal(r[3].status, OW_RESULT_MEASURED);
+	history_done(&history);
 }
 
 /* A flow of which packets are missing at b, and others are extra there: the network may have changed them. */
@@ -601,11 +632,14 @@ static void clocks_widen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clocks_widen),  cmocka_unit_test(test_example),  cmocka_unit_test(test_changed),
-		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_long_gap), cmocka_unit_test(test_drops),
-		cmocka_unit_test(test_finish),   cmocka_unit_test(test_quiet),    cmocka_unit_test(test_early),
-		cmocka_unit_test(test_sampled),  cmocka_unit_test(test_shift),    cmocka_unit_test(test_create),
-		cmocka_unit_test(test_too_many), cmocka_unit_test(test_distrust), cmocka_unit_test(test_short_flows),
+		cmocka_unit_test(clocks_widen),  cmocka_unit_test(test_example),
+		cmocka_unit_test(test_changed),  cmocka_unit_test(test_missed_is_not_changed),
+		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_long_gap),
+		cmocka_unit_test(test_drops),    cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_quiet),    cmocka_unit_test(test_early),
+		cmocka_unit_test(test_sampled),  cmocka_unit_test(test_shift),
+		cmocka_unit_test(test_create),   cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_distrust), cmocka_unit_test(test_short_flows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
