@@ -9,8 +9,8 @@ that is not there. Counts the intervals that are measured, partial and unknown.
                    |- [x1] -|
                    '- [c]
 
-What may happen: destinations behind c, traffic from c, load sharing by flow over x0 and x1 or over b and c, a smaller MTU, NAT, loss,
-a detour of some networks by c, a session that stalls, points with several interfaces, short intervals, little memory, RDA."""
+What may happen: destinations behind c, traffic from c, load sharing by flow over x0 and x1 or over b and c, a half of each network behind
+c, a tunnel that begins at m (the way of x0 then), a smaller MTU, NAT, loss, a detour of some networks by c, a session that stalls, points with several interfaces, short intervals, little memory, RDA."""
 import argparse
 import collections
 import concurrent.futures
@@ -23,7 +23,7 @@ import points
 import router
 from test_networks import brief
 
-Plan = collections.namedtuple("Plan", "seed parallel behind ecmp mtu nat loss detour stall interval method memory elsewhere cross back sizes flows new rate")
+Plan = collections.namedtuple("Plan", "seed parallel behind ecmp mtu nat loss detour stall interval method memory elsewhere cross back sizes flows new rate tunnel halves")
 # m drops some of what it forwards.
 LOSS = """
 table ip loss {{
@@ -51,7 +51,7 @@ def plan(seed):
                 loss=rng.choice([0, 0, 0, 7, 50, 200]), detour=rng.choice([0, 0, 0, 1, 2]), stall=p(0.2),
                 interval=rng.choice(["1s", "1s", "1s", "200ms", "100ms", "10ms"]), method=rng.choice(["fold", "fold", "fold", "rda"]),
                 memory=rng.choice(["256 MiB"] * 4 + ["40 MiB"]), elsewhere=rng.choice([0, 0.3, 0.9]), cross=p(0.4), back=p(0.6),
-                sizes=[100, 400, 1400] if p(0.5) else [100], flows=rng.choice([3, 40, 400]), new=rng.choice([0, 0, 5]), rate=rng.choice([200, 1000, 2000]))
+                sizes=[100, 400, 1400] if p(0.5) else [100], flows=rng.choice([3, 40, 400]), new=rng.choice([0, 0, 5]), rate=rng.choice([200, 1000, 2000]), tunnel=p(0.15), halves=p(0.15))
 
 
 class Random(networks.Network):
@@ -117,9 +117,16 @@ class Random(networks.Network):
             for c in range(20, 20 + len(chain) - 1):
                 self.route("m", f"10.0.{c}.0/24 via {self.to_b[0]}")
         self.hops = " ".join(f"nexthop via {h}" for h in [*self.to_b, *(["10.0.4.2"] if p.ecmp else [])])
+        if p.tunnel:
+            # It ends behind b, where nobody opens it.
+            self.ip("m", f"link add vx0 mtu 1500 type vxlan id 5 dstport 4789 remote 10.0.5.2 local {self.to_b[0].rpartition('.')[0]}.1", "link set vx0 up",
+                    "addr add 192.168.9.1/24 dev vx0", "neigh add 192.168.9.2 lladdr 02:00:00:00:00:02 dev vx0")
+            self.hops = "via 192.168.9.2 dev vx0"
         self.run("m", "sysctl", "-qw", "net.ipv4.fib_multipath_hash_policy=1")
         self.run(first, "sysctl", "-qw", "net.ipv4.fib_multipath_hash_policy=1")
         self.route("m", "10.1.0.0/16 via 10.0.2.1", "10.0.1.0/24 via 10.0.2.1", f"10.0.5.0/24 via {self.to_b[0]}", f"10.2.0.0/16 {self.hops}", "10.3.0.0/16 via 10.0.4.2")
+        for network in range(4) if p.halves else ():
+            self.route("m", f"10.2.{network}.128/25 via 10.0.4.2")
         self.count("a", "eth0")
         drop = f"meta l4proto udp numgen random mod {p.loss} 0 jump dropped" if p.loss else ""
         self.nft("m", LOSS.format(drop=drop, mtu=p.mtu))
