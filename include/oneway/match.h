@@ -33,6 +33,8 @@ enum ow_clock_method { OW_CLOCK_NONE, OW_CLOCK_GIVEN, OW_CLOCK_ESTIMATED };
 enum ow_direction { OW_A_TO_B, OW_B_TO_A, OW_DIRECTIONS };
 /* Times of packets: of the capture file; of a capture device, where frames have its stamps; or only of such. */
 enum ow_stamps { OW_STAMPS_CAPTURE, OW_STAMPS_AUTO, OW_STAMPS_TRAILER };
+/* Classes of packets: those of filters; the 64 DSCPs, as the sending point shows them; sizes of IP packets. */
+enum ow_class_by { OW_CLASS_BY_FILTER, OW_CLASS_BY_DSCP, OW_CLASS_BY_SIZE };
 enum ow_side { OW_SIDE_A, OW_SIDE_B, OW_SIDES };
 
 /* The fate of one packet. For LOST and EXTRA, the number of the missing side is 0. */
@@ -70,8 +72,9 @@ struct ow_packet_event {
 	bool estimated; /* ambiguous, and the delay is an estimate: it may be shorter by less_ns, or longer by more_ns
 	                 */
 	int64_t less_ns, more_ns;
-	uint64_t part;   /* of a superframe or a datagram: which part of the record this is; 0 = all of it */
-	uint8_t classes; /* bit i: it is of class i of the options */
+	uint64_t part; /* of a superframe or a datagram: which part of the record this is; 0 = all of it */
+	/* bit i: it is of class i of the options; by DSCP or size: the number of its class, OW_CLASSES_MAX = none */
+	uint8_t classes;
 	/*
 	 * With details, of TCP data: the number of the last record before it, at the same point, that has bytes of it. 0: there
 	 * is none.
@@ -79,7 +82,8 @@ struct ow_packet_event {
 	uint64_t resends;
 };
 
-#define OW_MATCH_CLASSES_MAX 8
+#define OW_MATCH_CLASSES_MAX 8 /* filters */
+#define OW_CLASSES_MAX       64
 #define OW_PERCENTILES_MAX   16
 
 /* Largest time in the options: 146 years. */
@@ -130,6 +134,7 @@ struct ow_match_options {
 	/* Percentiles of the delay to report in addition: each above 0, at most 100; at most OW_PERCENTILES_MAX. */
 	const double *percentile;
 	unsigned percentiles;
+	enum ow_class_by class_by; /* DSCP and SIZE: without filters of classes */
 	bool details; /* numbers about the order of packets, and retransmissions, at the cost of another pass */
 };
 
@@ -205,6 +210,8 @@ struct ow_match_report {
 	struct ow_percentile percentile[OW_DIRECTIONS][OW_PERCENTILES_MAX];
 	unsigned percentiles;
 	const struct ow_details *details[OW_DIRECTIONS]; /* NULL if they were not asked for */
+	/* Of each class: packets that arrived after one of the same class that was sent later. */
+	uint64_t class_reordered[OW_CLASSES_MAX][OW_DIRECTIONS];
 };
 
 struct ow_match;

@@ -128,10 +128,17 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 
 static int set_by(void *field, const char *value, struct ow_error *err)
 {
-	static const char *const names[] = {"port"};
+	static const char *const names[] = {"port", "dscp", "size"};
+	struct arguments *args = (struct arguments *)((char *)field - offsetof(struct arguments, by_port));
 	size_t index;
-	*(bool *)field = true;
-	return ow_option_choice(names, 1, value, &index, err);
+	int r = ow_option_choice(names, sizeof names / sizeof *names, value, &index, err);
+	if (r < 0)
+		return r;
+	if (index == 0)
+		args->by_port = true;
+	else
+		args->classes.by = index == 1 ? OW_CLASS_BY_DSCP : OW_CLASS_BY_SIZE;
+	return 0;
 }
 
 /* 50,95,99.9 */
@@ -191,9 +198,10 @@ static const struct ow_option options[] = {
 	{"forward", 0, "FILTER", ow_option_text, FIELD(forward),
          "With --follow: packets that match this filter go from A to B, all others back (default: the first packets "
          "tell)."},
-	{"by", 0, "port", set_by, FIELD(by_port),
-         "One capture that many taps share: the ports in the stamps of the capture device are the points. FILE#PORT "
-         "or FILE#DEVICE:PORT is one of them."},
+	{"by", 0, "WHAT", set_by, FIELD(by_port),
+         "dscp: also results of each DSCP, as the sending point shows it; size: of packets of similar size. port: one "
+         "capture that many taps share: the ports in the stamps of the capture device are the points; FILE#PORT or "
+         "FILE#DEVICE:PORT is one of them."},
 
 	{NULL, 0, NULL, NULL, 0, "Time:"},
 	{"stamps", 0, "WHOSE", set_stamps, FIELD(match.stamps),
@@ -502,7 +510,7 @@ static int check_follow(const struct arguments *args, struct ow_error *err)
 	             {"--intervals-csv", args->intervals_csv},
 	             {"--flows", args->flows || args->flows_csv},
 	             {"--flow", args->flow},
-	             {"--by", args->by_port},
+	             {"--by", args->by_port || args->classes.by},
 	             {"--order", args->keep_order},
 	             {"--dedup", args->match.dedup_ns},
 	             {"--segments", args->match.segments == OW_ON},
@@ -551,6 +559,8 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 		return ow_error_set(err, EINVAL, "%s is for --follow", args->forward ? "--forward" : "--lag");
 	if (args->json && stdout_table(args))
 		return ow_error_set(err, EINVAL, "--json and %s - cannot both use standard output", stdout_table(args));
+	if (args->classes.by && args->classes.count)
+		return ow_error_set(err, EINVAL, "--class and --by dscp or size: choose one");
 	if (args->intervals_csv && !args->match.interval_ns)
 		return ow_error_set(err, EINVAL, "--intervals-csv needs --interval");
 	if ((args->top || args->least) && args->json)
@@ -654,8 +664,9 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 	args->match.percentiles = args->percentiles.count;
 	args->match.class_filter = args->classes.filter;
 	args->match.classes = args->classes.count;
-	if (!args->csv && !args->lost && !args->extra && !args->annotate && !plot && !flows && !args->classes.count &&
-	    !args->flow)
+	args->match.class_by = args->classes.by;
+	bool classes = args->classes.count || args->classes.by;
+	if (!args->csv && !args->lost && !args->extra && !args->annotate && !plot && !flows && !classes && !args->flow)
 		return 0;
 	args->match.on_packet = on_packet;
 	ow_interrupt_catch();
@@ -666,7 +677,7 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	if (flows && ow_flow_tally_create(&args->key, args->match.seed, &c->tally) < 0)
 		return ow_error_set(err, ENOMEM, "--flows: not enough memory");
-	if (args->classes.count && ow_class_tally_create(args->classes.count, &c->classes) < 0)
+	if (classes && ow_class_tally_create(args->classes.by, &c->classes) < 0)
 		return ow_error_set(err, ENOMEM, "--class: not enough memory");
 	int r = args->annotate ? start_notes(c, args->annotate, args->points.count, err) : 0;
 	if (!args->csv || r < 0)
@@ -834,11 +845,17 @@ static int check_thresholds(const struct arguments *args, const struct ow_match_
 	return code;
 }
 
-static int get_classes(struct collector *c, struct ow_match_classes *classes)
+static int get_classes(struct collector *c, struct ow_match_classes *classes, const struct ow_match_report *report)
 {
+	for (unsigned i = 0; i < OW_CLASSES_MAX && classes->by; i++) {
+		if (ow_class_tally_used(c->classes, i))
+			ow_match_classes_add(classes, (uint8_t)i);
+	}
+	classes->percentiles = report->percentiles;
 	for (unsigned i = 0; i < classes->count; i++) {
 		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-			if (ow_class_tally_get(c->classes, i, d, &classes->result[i][d]) < 0)
+			if (ow_class_tally_get(c->classes, report, classes->by ? classes->number[i] : i, d,
+			                       &classes->result[i][d], classes->percentile[i][d]) < 0)
 				return -ENOMEM;
 		}
 	}
@@ -872,7 +889,7 @@ static int write_results(struct arguments *args, struct collector *c, const stru
 		ow_error_set(&err, ENOMEM, "--flows: not enough memory");
 		return ow_cli_failed("match", &err);
 	}
-	if (get_classes(c, &args->classes) < 0) {
+	if (get_classes(c, &args->classes, report) < 0) {
 		ow_error_set(&err, ENOMEM, "--class: not enough memory");
 		return ow_cli_failed("match", &err);
 	}

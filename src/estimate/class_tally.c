@@ -6,23 +6,17 @@
 #include <stdlib.h>
 
 struct ow_class_tally {
-	unsigned classes;
-	struct ow_tally tally[OW_MATCH_CLASSES_MAX][OW_DIRECTIONS];
+	enum ow_class_by by;
+	bool used[OW_CLASSES_MAX];
+	struct ow_tally tally[OW_CLASSES_MAX][OW_DIRECTIONS]; /* of classes that are used */
 };
 
-int ow_class_tally_create(unsigned classes, struct ow_class_tally **ret_tally)
+int ow_class_tally_create(enum ow_class_by by, struct ow_class_tally **ret_tally)
 {
 	struct ow_class_tally *t = calloc(1, sizeof *t);
 	if (!t)
 		return -ENOMEM;
-	for (; t->classes < classes; t->classes++) {
-		struct ow_tally *tally = t->tally[t->classes];
-		if (ow_tally_init(&tally[OW_A_TO_B]) < 0 || ow_tally_init(&tally[OW_B_TO_A]) < 0) {
-			t->classes++; /* both are zeros, or initialised */
-			ow_class_tally_free(t);
-			return -ENOMEM;
-		}
-	}
+	t->by = by;
 	*ret_tally = t;
 	return 0;
 }
@@ -31,11 +25,20 @@ void ow_class_tally_free(struct ow_class_tally *t)
 {
 	if (!t)
 		return;
-	for (unsigned i = 0; i < t->classes; i++) {
+	for (unsigned i = 0; i < OW_CLASSES_MAX; i++) {
 		ow_tally_done(&t->tally[i][OW_A_TO_B]);
 		ow_tally_done(&t->tally[i][OW_B_TO_A]);
 	}
 	free(t);
+}
+
+/* Makes a class one that is used. */
+static int use(struct ow_class_tally *t, unsigned i)
+{
+	if (t->used[i])
+		return 0;
+	t->used[i] = true;
+	return ow_tally_init(&t->tally[i][OW_A_TO_B]) < 0 || ow_tally_init(&t->tally[i][OW_B_TO_A]) < 0 ? -ENOMEM : 0;
 }
 
 static int add_matched(struct ow_tally *tally, const struct ow_packet_event *event)
@@ -77,18 +80,33 @@ static int add(struct ow_tally *tally, const struct ow_packet_event *event)
 int ow_class_tally_add(struct ow_class_tally *t, const struct ow_packet_event *event)
 {
 	int r = 0;
-	for (unsigned i = 0; i < t->classes && r == 0 && event->direction < OW_DIRECTIONS; i++) {
-		if (event->classes & 1u << i)
+	for (unsigned i = 0; i < OW_CLASSES_MAX && r == 0 && event->direction < OW_DIRECTIONS; i++) {
+		if (t->by == OW_CLASS_BY_FILTER ? i >= OW_MATCH_CLASSES_MAX || !(event->classes >> i & 1)
+		                                : event->classes != i)
+			continue;
+		r = use(t, i);
+		if (r == 0)
 			r = add(&t->tally[i][event->direction], event);
 	}
 	return r;
 }
 
-int ow_class_tally_get(struct ow_class_tally *t, unsigned number, enum ow_direction direction,
-                       struct ow_result *ret_result)
+int ow_class_tally_get(struct ow_class_tally *t, const struct ow_match_report *report, unsigned number,
+                       enum ow_direction direction, struct ow_result *ret_result, struct ow_percentile *ret_percentile)
 {
-	ow_tally_flush(&t->tally[number][direction]);
-	int r = ow_tally_result(&t->tally[number][direction], ret_result);
-	ret_result->reordered = UINT64_MAX;
-	return r;
+	struct ow_tally *tally = &t->tally[number][direction];
+	int r = use(t, number);
+	if (r < 0)
+		return r;
+	ow_tally_flush(tally);
+	r = ow_tally_result(tally, ret_result);
+	ret_result->reordered = report->class_reordered[number][direction];
+	for (unsigned i = 0; i < report->percentiles; i++)
+		ret_percentile[i].percent = report->percentile[direction][i].percent;
+	return r < 0 ? r : ow_tally_percentiles(tally, ret_percentile, report->percentiles);
+}
+
+bool ow_class_tally_used(const struct ow_class_tally *t, unsigned number)
+{
+	return t->used[number];
 }

@@ -208,6 +208,7 @@ static struct ow_frame_choice choice_of(const struct ow_match_options *options, 
 		.until_ns = options->until_ns ? options->until_ns - offset : INT64_MAX,
 		.class_filter = options->class_filter,
 		.classes = options->classes,
+		.class_by = options->class_by,
 		.stamps = options->stamps,
 	};
 }

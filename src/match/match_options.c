@@ -33,6 +33,8 @@ static int check(const struct ow_match_options *options, struct ow_error *err)
 		{"until_ns", options->until_ns, -OW_MATCH_TIME_MAX, OW_MATCH_TIME_MAX},
 		{"classes", options->classes, 0, OW_MATCH_CLASSES_MAX},
 		{"stamps", options->stamps, OW_STAMPS_CAPTURE, OW_STAMPS_TRAILER},
+		{"class_by", options->class_by, OW_CLASS_BY_FILTER,
+	         options->classes ? OW_CLASS_BY_FILTER : OW_CLASS_BY_SIZE},
 		{"percentiles", options->percentiles, 0, OW_PERCENTILES_MAX},
 	};
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++) {

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "match/merge.h"
+#include "packet/packet_class.h"
 #include <errno.h>
 #include <math.h>
 #include <sched.h>
@@ -202,6 +203,29 @@ static void foretell(struct ow_match_pass *p, struct ow_edge *edge, uint32_t pac
 
 /* -- packets ------------------------------------------------------------------------------------------------------ */
 
+/* As in struct ow_packet_event. */
+static uint8_t classes_of(const struct ow_match_pass *p, const struct ow_record *record)
+{
+	return p->options->class_by == OW_CLASS_BY_SIZE ? ow_size_class(record->bytes) : record->classes;
+}
+
+/* RFC 4737 in each class of the packet, as in ow_tally_match. */
+static void note_class_order(struct ow_match_pass *p, enum ow_direction direction, const struct ow_record *sent,
+                             uint32_t packets)
+{
+	unsigned classes = classes_of(p, sent);
+	bool numbered = p->options->class_by != OW_CLASS_BY_FILTER;
+	for (unsigned i = numbered ? classes : 0; i < OW_CLASSES_MAX && (numbered || classes >> i); i++) {
+		struct ow_class_order *order = &p->class_order[i][direction];
+		if (!numbered && !(classes >> i & 1))
+			continue;
+		order->reordered += sent->number < order->newest_sent ? packets : 0;
+		order->newest_sent = sent->number > order->newest_sent ? sent->number : order->newest_sent;
+		if (numbered)
+			break;
+	}
+}
+
 static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum ow_direction direction,
                       enum ow_certainty certainty, uint32_t packets)
 {
@@ -220,7 +244,7 @@ static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum 
 	event.side = sender(direction);
 	event.bytes = pair->record[event.side]->bytes;
 	event.flow = ow_flow_table_key(p->input[event.side].flows, pair->record[event.side]->flow);
-	event.classes = pair->record[event.side]->classes;
+	event.classes = classes_of(p, pair->record[event.side]);
 	event.resends = header_of(p, event.side, pair->record[event.side]).resends;
 	event.id = piece_id(pair->record[OW_SIDE_A]);
 	event.part = part_of(pair->record[OW_SIDE_A]);
@@ -329,6 +353,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	uint64_t reordered = p->tally[direction].reordered;
 	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
 	               received->time_ns, packets);
+	if (!pair->alike && (p->options->classes || p->options->class_by))
+		note_class_order(p, direction, sent, packets);
 	if (p->details[direction] && !pair->alike)
 		ow_details_tally_arrived(p->details[direction], sent->number, packets);
 	ow_directions_sent(p->directions, direction, sent->time_ns, packets, false);
@@ -539,7 +565,7 @@ static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct
 	                                .flow = ow_flow_table_key(p->input[side].flows, record->flow),
 	                                .id = piece_id(record),
 	                                .part = part_of(record),
-	                                .classes = record->classes,
+	                                .classes = classes_of(p, record),
 	                                .resends = resends};
 	event.number[side] = record->number;
 	event.time_ns[side] = time_ns;
@@ -992,6 +1018,7 @@ static void reset(struct ow_match_pass *p)
 	keep_edges(p);
 	p->details_ns[OW_A_TO_B] = p->details_ns[OW_B_TO_A] = INT64_MIN;
 	p->misjudged = 0;
+	memset(p->class_order, 0, sizeof p->class_order);
 	p->failed = 0;
 }
 

@@ -138,6 +138,10 @@ struct ow_match_pass {
 	struct ow_flow_pairs flow_pairs; /* level nat: collected until they are named */
 	struct ow_skew skew;
 	struct ow_floor floor[OW_DIRECTIONS]; /* of unique packets */
+	/* The last packet of a class that arrived, by the order of sending; and those that came after it. */
+	struct ow_class_order {
+		uint64_t newest_sent, reordered;
+	} class_order[OW_CLASSES_MAX][OW_DIRECTIONS];
 	bool no_outliers; /* packets that are far faster than all others count, because it changes which ones they are */
 
 	/* Results of the pass. */

@@ -108,6 +108,10 @@ int ow_match_fill_report(struct ow_match *m)
 			return -ENOMEM;
 	}
 	report->has_direction[OW_A_TO_B] = true;
+	for (unsigned i = 0; i < OW_CLASSES_MAX; i++) {
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+			report->class_reordered[i][d] = p->class_order[i][d].reordered;
+	}
 	report->holes = 0;
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		fill_holes(m, side);

@@ -4,6 +4,7 @@
 #include "base/bloom.h"
 #include "base/hash.h"
 #include "base/time.h"
+#include "packet/packet_class.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -209,10 +210,16 @@ static inline int64_t record_time(struct ow_record_reader *s, const struct ow_fr
 	return s->time_ns[frame - s->frame];
 }
 
-/* The classes that accept the packet, as bits. */
+/* The classes that accept the packet, as bits; or its DSCP. */
 static uint8_t classes_of(const struct ow_record_reader *s, const struct ow_frame *frame)
 {
+	struct ow_packet packet;
 	unsigned classes = 0;
+	if (s->choice.class_by == OW_CLASS_BY_DSCP)
+		return s->identity.level != OW_LEVEL_FRAME &&
+		                       ow_packet_decode(frame, s->identity.inner, &packet) == OW_DECODE_IP
+		               ? ow_packet_dscp(&packet)
+		               : OW_CLASSES_MAX;
 	for (unsigned i = 0; i < s->choice.classes; i++)
 		classes |= (unsigned)ow_packet_filter_takes(&s->class_filter[i], frame) << i;
 	return (uint8_t)classes;
@@ -328,7 +335,7 @@ static inline void make_plain_record(struct ow_record_reader *s, const struct ow
 {
 	record->time_ns = record_time(s, frame, &record->untimed);
 	record->number = frame->number;
-	record->classes = s->choice.classes ? classes_of(s, frame) : 0;
+	record->classes = s->choice.classes || s->choice.class_by ? classes_of(s, frame) : 0;
 	record->id = plain->id;
 	record->seq = record->len = 0;
 	record->part = 0;
@@ -425,7 +432,7 @@ static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, 
 {
 	record->time_ns = record_time(s, frame, &record->untimed);
 	record->number = frame->number;
-	record->classes = s->choice.classes ? classes_of(s, frame) : 0;
+	record->classes = s->choice.classes || s->choice.class_by ? classes_of(s, frame) : 0;
 	record->lag_ns = UINT32_MAX;
 	record->again = record->flying = record->doubtful = false;
 	if (make_record(s, frame, record) < 0)

@@ -46,6 +46,7 @@ struct ow_frame_choice {
 	int64_t since_ns, until_ns;      /* by the times of the capture: from since to before until */
 	const char *const *class_filter; /* packets that this filter accepts have bit i of their classes set */
 	unsigned classes;                /* at most OW_MATCH_CLASSES_MAX */
+	enum ow_class_by class_by;
 	enum ow_stamps stamps;
 };
 

@@ -26,6 +26,6 @@ struct ow_record {
 	bool again : 1;    /* a copy that the capture made, by the rule of its reader; it was not sent twice */
 	bool flying : 1;   /* unmatched: it, or an identical one sent later, may arrive after the other capture's end */
 	bool doubtful : 1; /* unmatched: perhaps an identical one is missing in its place */
-	uint8_t classes;   /* bit i: it is of class i */
+	uint8_t classes;   /* bit i: it is of class i; or its DSCP */
 };
 _Static_assert(sizeof(struct ow_record) == 48, "a record of 48 bytes");

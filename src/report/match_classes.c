@@ -4,7 +4,9 @@
 #include "base/format.h"
 #include "base/table.h"
 #include "base/time.h"
+#include "packet/packet_class.h"
 #include "result/json.h"
+#include <inttypes.h>
 
 #define NAME_LEAST 5
 #define NAME_MOST  32
@@ -56,6 +58,49 @@ void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *clas
 	}
 }
 
+/* What is in the class. */
+static void put_choice(struct ow_json *json, const struct ow_match_classes *classes, unsigned i)
+{
+	uint32_t least, most;
+	ow_json_string(json, "filter", classes->by == OW_CLASS_BY_FILTER ? classes->filter[i] : NULL);
+	if (classes->by == OW_CLASS_BY_DSCP)
+		ow_json_count(json, "dscp", classes->number[i]);
+	if (classes->by != OW_CLASS_BY_SIZE)
+		return;
+	ow_size_class_range(classes->number[i], &least, &most);
+	ow_json_array(json, "bytes");
+	ow_json_count(json, NULL, least);
+	ow_json_count_if(json, NULL, most != UINT32_MAX, most);
+	ow_json_end(json);
+}
+
+static void put_result(struct ow_json *json, const char *name, const struct ow_match_classes *classes, unsigned i,
+                       enum ow_direction direction)
+{
+	const struct ow_result *result = &classes->result[i][direction];
+	ow_json_object(json, name);
+	ow_json_style(json, OW_JSON_OUTER);
+	ow_json_result_members(json, result);
+	ow_json_percentiles(json, classes->percentile[i][direction], classes->percentiles, &result->delay);
+	ow_json_end(json);
+}
+
+void ow_match_classes_add(struct ow_match_classes *classes, uint8_t number)
+{
+	char *name = classes->name[classes->count], dscp[OW_DSCP_TEXT];
+	uint32_t least, most;
+	classes->number[classes->count++] = number;
+	if (classes->by == OW_CLASS_BY_DSCP) {
+		snprintf(name, OW_CLASS_NAME, "%s", ow_dscp_text(number, dscp));
+		return;
+	}
+	ow_size_class_range(number, &least, &most);
+	if (most == UINT32_MAX)
+		snprintf(name, OW_CLASS_NAME, "%" PRIu32 " and more bytes", least);
+	else
+		snprintf(name, OW_CLASS_NAME, "%" PRIu32 " to %" PRIu32 " bytes", least, most);
+}
+
 void ow_report_match_classes_json(struct ow_json *json, const struct ow_match_classes *classes)
 {
 	ow_json_array(json, "classes");
@@ -64,9 +109,9 @@ void ow_report_match_classes_json(struct ow_json *json, const struct ow_match_cl
 		ow_json_object(json, NULL);
 		ow_json_style(json, OW_JSON_LINES);
 		ow_json_string(json, "name", classes->name[i]);
-		ow_json_string(json, "filter", classes->filter[i]);
-		ow_json_result(json, "a_to_b", &classes->result[i][OW_A_TO_B]);
-		ow_json_result(json, "b_to_a", &classes->result[i][OW_B_TO_A]);
+		put_choice(json, classes, i);
+		put_result(json, "a_to_b", classes, i, OW_A_TO_B);
+		put_result(json, "b_to_a", classes, i, OW_B_TO_A);
 		ow_json_end(json);
 	}
 	ow_json_end(json);

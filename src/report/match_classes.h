@@ -10,11 +10,18 @@
 #define OW_CLASS_NAME 64
 
 struct ow_match_classes {
+	enum ow_class_by by;
 	unsigned count;
-	char name[OW_MATCH_CLASSES_MAX][OW_CLASS_NAME];
-	const char *filter[OW_MATCH_CLASSES_MAX];
-	struct ow_result result[OW_MATCH_CLASSES_MAX][OW_DIRECTIONS];
+	char name[OW_CLASSES_MAX][OW_CLASS_NAME];
+	const char *filter[OW_CLASSES_MAX]; /* by filter */
+	uint8_t number[OW_CLASSES_MAX];     /* by DSCP and size */
+	struct ow_result result[OW_CLASSES_MAX][OW_DIRECTIONS];
+	struct ow_percentile percentile[OW_CLASSES_MAX][OW_DIRECTIONS][OW_PERCENTILES_MAX];
+	unsigned percentiles;
 };
+
+/* By DSCP or size: names the class with this number, and adds it. */
+void ow_match_classes_add(struct ow_match_classes *classes, uint8_t number);
 
 /* A table with a row for each class and direction that has packets. */
 void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *classes, unsigned width, enum ow_look look);
