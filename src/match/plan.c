@@ -9,6 +9,7 @@
 
 #define GLANCE_FRAMES   4096 /* frames of each capture that a first look uses */
 #define TAI_MINUS_UTC_S 37
+#define MANY_TIMES      10    /* hardly any packets are IPv6 if so many times as many are not */
 #define HOPS_CLEAR      20    /* this many times as many packets had a lower TTL at one point as at the other */
 #define MTU_USUAL       1500u /* Ethernet */
 
@@ -261,6 +262,15 @@ int ow_plan_refuse(const struct ow_match_planner *p, struct ow_record_reader inp
 				"nothing in common: %s shows UDP packets of up to %u bytes, %s of %u: superframes that "
 				"cannot be cut (turn UDP segmentation offload off, or capture on the wire)",
 				side ? b : a, here, side ? a : b, there);
+	}
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		const struct ow_outlook *here = &p->outlook[side], *there = &p->outlook[!side];
+		if (2 * here->ipv6 > here->ip && MANY_TIMES * there->ipv6 < there->ip)
+			return ow_error_set(err, ENOMSG,
+			                    "nothing in common: %s shows IPv6 and %s IPv4: different traffic, or it is "
+			                    "translated on the "
+			                    "way (NAT64, 464XLAT), which leaves nothing to tell its packets by",
+			                    side ? b : a, side ? a : b);
 	}
 	int64_t shift = given_shift(p->options), gap = p->first_ns[OW_SIDE_B] + shift - p->last_ns[OW_SIDE_A];
 	int64_t gap_back = p->first_ns[OW_SIDE_A] - (p->last_ns[OW_SIDE_B] + shift);

@@ -55,6 +55,7 @@ static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t
 		if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
 			continue;
 		o->ip += !inner;
+		o->ipv6 += !inner && packet.version == 6;
 		o->fragments += !inner && packet.fragment && packet.version == 4;
 		uint32_t *longest = packet.proto == PROTO_UDP ? &o->longest_udp : &o->longest_tcp;
 		if ((packet.proto == PROTO_UDP || packet.proto == PROTO_TCP) && !packet.fragment &&
@@ -260,6 +261,8 @@ int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uin
 		                                     .hash_limit = limit[v]};
 		ow_identity_seed(&s.identity[v], seed);
 	}
+	for (unsigned v = 0; v < OW_VARIANTS; v++)
+		survey->sample[v].joined = ow_reader_info(reader)->files > 1;
 	int r = ow_reader_rewind(reader, err);
 	for (uint64_t taken = 0; r == 0 && taken < max_frames;) {
 		int n = ow_reader_read(reader, frame, BATCH, err);

@@ -14,7 +14,7 @@ struct ow_outlook {
 	int64_t first_ns;            /* time of the first frame; 0 if the file is empty */
 	bool empty, untimed;         /* no frames; only frames with a time of 0 */
 	uint32_t limit[OW_VARIANTS]; /* bytes that the id can take of every packet, by variant */
-	uint64_t ip, frames;         /* of the frames looked at */
+	uint64_t ip, ipv6, frames;   /* of the frames looked at */
 	uint32_t longest_udp;        /* bytes of the longest UDP packet in one piece */
 	uint32_t longest_tcp;
 	uint64_t fragments; /* of IPv4 */

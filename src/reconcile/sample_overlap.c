@@ -10,6 +10,7 @@
 #define COPIES_MAX        64                      /* of an id, in a sample that is full */
 #define MAKE_ROOM         (OW_SAMPLE_MAX / 4 * 3) /* with more packets than this, a full sample is reduced */
 #define HOPS_LEAST        8                       /* packets that routers forwarded in either direction */
+#define HOPS_MOST         64 /* of a path: a larger difference of TTLs is that of a device that sets them */
 #define DRIFT_STRETCHES   32
 #define DRIFT_SAMPLES     4    /* of each stretch, at least */
 #define DRIFT_MOST        5e-4 /* quartz clocks are better than 500 ppm */
@@ -88,7 +89,7 @@ struct difference {
 	int64_t ns;
 	int64_t b_ns; /* B's time */
 	uint64_t hosts;
-	int hops; /* routers decreased its TTL on the way to B: 1, to A: -1; 0: it is the same */
+	int hops; /* see hops_of */
 	bool reverse, b_to_a;
 };
 
@@ -138,10 +139,17 @@ static void note_repeats(struct ow_sample_overlap *c, const struct ow_sampled *p
 	c->repeats_ns = ns;
 }
 
+/* Routers decreased the TTL on the way to B: 1, to A: -1; 0: nothing shows that they did. */
+static int hops_of(const struct ow_sampled *a, const struct ow_sampled *b)
+{
+	return abs(a->ttl - b->ttl) > HOPS_MOST ? 0 : (b->ttl < a->ttl) - (a->ttl < b->ttl);
+}
+
 static void compare_ttl(const struct ow_sampled *a, const struct ow_sampled *b, struct ow_sample_overlap *c)
 {
-	c->lower_ttl[0] += b->ttl < a->ttl;
-	c->lower_ttl[1] += a->ttl < b->ttl;
+	int hops = hops_of(a, b);
+	c->lower_ttl[0] += hops > 0;
+	c->lower_ttl[1] += hops < 0;
 }
 
 static struct difference difference_of(const struct ow_sampled *a, const struct ow_sampled *b)
@@ -150,7 +158,7 @@ static struct difference difference_of(const struct ow_sampled *a, const struct 
 		.ns = b->time_ns - a->time_ns,
 		.b_ns = b->time_ns,
 		.hosts = a->hosts,
-		.hops = (b->ttl < a->ttl) - (a->ttl < b->ttl),
+		.hops = hops_of(a, b),
 		.reverse = a->reverse,
 	};
 }
@@ -179,11 +187,24 @@ static void intersect(const struct ow_identity_sample *a, const struct ow_identi
 	c->common = common;
 }
 
+/* The way of packets that are not reverse, if the TTLs of all packets of two hosts agree on it: A to B: 1, B to A: -1. */
+static int way_of_hops(const struct difference *diff, size_t n)
+{
+	size_t to_b = 0, to_a = 0;
+	for (size_t i = 0; i < n; i++) {
+		int way = diff[i].reverse ? -diff[i].hops : diff[i].hops;
+		to_b += way > 0;
+		to_a += way < 0;
+	}
+	return to_b && !to_a ? 1 : to_a && !to_b ? -1 : 0;
+}
+
 /*
  * Between two hosts the direction that is later at B is A to B, whatever the clocks show: D1 + offset > -D2 + offset.
+ * In joined captures each direction may have a clock of its own: there TTLs decide, if they agree.
  * Hosts with only one direction stay A to B here, and are ignored if others show both.
  */
-static size_t split_directions(struct difference *diff, size_t n, bool *ret_both)
+static size_t split_directions(struct difference *diff, size_t n, bool joined, bool *ret_both)
 {
 	qsort(diff, n, sizeof *diff, by_hosts);
 	size_t kept = 0;
@@ -195,8 +216,10 @@ static size_t split_directions(struct difference *diff, size_t n, bool *ret_both
 			;
 		if (forward > i && end > forward) {
 			int64_t mid_forward = diff[(i + forward) / 2].ns, mid_reverse = diff[(forward + end) / 2].ns;
+			int hops = joined ? way_of_hops(diff + i, end - i) : 0;
+			bool back = hops ? hops < 0 : mid_forward < mid_reverse;
 			for (size_t k = i; k < end; k++) {
-				diff[k].b_to_a = (k < forward) == (mid_forward < mid_reverse);
+				diff[k].b_to_a = (k < forward) == back;
 				struct difference d = diff[k];
 				diff[k] = diff[kept];
 				diff[kept++] = d;
@@ -278,7 +301,7 @@ static void quantiles(const struct difference *diff, size_t n, unsigned directio
 	c->high_ns[direction] = diff[n - 1 - n / 50].ns;
 }
 
-static void time_differences(struct difference *diff, size_t n, bool drifting, struct ow_sample_overlap *c)
+static void time_differences(struct difference *diff, size_t n, bool drifting, bool joined, struct ow_sample_overlap *c)
 {
 	if (!n)
 		return;
@@ -289,7 +312,7 @@ static void time_differences(struct difference *diff, size_t n, bool drifting, s
 		c->min_ns = diff[i].ns < c->min_ns ? diff[i].ns : c->min_ns;
 		c->max_ns = diff[i].ns > c->max_ns ? diff[i].ns : c->max_ns;
 	}
-	n = split_directions(diff, n, &c->both_directions);
+	n = split_directions(diff, n, joined, &c->both_directions);
 	if (!c->both_directions)
 		n = split_by_hops(diff, n, c->lower_ttl, &c->both_directions);
 	qsort(diff, n, sizeof *diff, by_direction);
@@ -316,7 +339,7 @@ int ow_sample_overlap_find(struct ow_identity_sample *a, struct ow_identity_samp
 	intersect(a, b, diff, &c);
 	c.share = least ? (double)c.common / (double)least : 0;
 	c.packets = (double)c.common / ((double)below / (double)UINT64_MAX);
-	time_differences(diff, c.unique, drifting, &c);
+	time_differences(diff, c.unique, drifting, a->joined || b->joined, &c);
 	free(diff);
 	*ret_common = c;
 	return 0;

@@ -26,6 +26,7 @@ struct ow_identity_sample {
 	size_t packets;
 	uint64_t below;   /* ids below this are in the sample; UINT64_MAX: all */
 	uint64_t offered; /* packets that were offered to the sample */
+	bool joined;      /* of several captures, whose clocks may differ */
 };
 
 int ow_sample_init(struct ow_identity_sample *sample);

@@ -62,6 +62,23 @@ static void different_traffic(void **state)
 	scenario_done(&s);
 }
 
+/* The traffic of A is IPv6, that of B IPv4. */
+static void translated_traffic(void **state)
+{
+	(void)state;
+	struct scenario s;
+	const char *six = scenario_path("six"), *four = scenario_path("four");
+	small(&s, six, scenario_path("one"));
+	s.sim.ipv6 = 1;
+	scenario_simulate(&s);
+	small(&s, scenario_path("two"), four);
+	s.sim.ipv6 = 0;
+	scenario_simulate(&s);
+	assert_refused(six, four, &s.match, ENOMSG, "NAT64");
+	assert_refused(four, six, &s.match, ENOMSG, "NAT64");
+	scenario_done(&s);
+}
+
 static void different_times(void **state)
 {
 	(void)state;
@@ -187,6 +204,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_teardown(name, scenario_say)
 	const struct CMUnitTest tests[] = {
 		CASE(different_traffic),
+		CASE(translated_traffic),
 		CASE(different_times),
 		CASE(clocks_far_apart),
 		CASE(files_that_are_no_captures),

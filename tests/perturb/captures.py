@@ -21,6 +21,8 @@ class Capture:
         self.rounds = 1  # the clock is read coarser than the file says
         self.slews = []  # (from, to, ns gained in a ns): the clock is adjusted
         self.trailer = 0  # bytes behind the packet
+        self.padded = self.fcs = self.nearest = self.wraps = False
+        self.queue_lag = 0  # frames of some flows are written this much later
         self.only = None  # the direction that it sees
         self.drop_bursts = []
         self.format = "pcap"
@@ -43,7 +45,7 @@ class Capture:
         now = t + self.offset + int(self.drift * (t - self.network.start)) + sum(ns for at, ns in self.clock_steps if t >= at)
         now += sum(int(gain * (min(t, stop) - start)) for start, stop, gain in self.slews if t > start)
         tick = max(self.tick, self.rounds)
-        return now // tick * tick
+        return (now + (tick // 2 if self.nearest else 0)) // tick * tick
 
     def offset_at(self, t):
         """Of its clock, which may have been set before."""
@@ -165,7 +167,8 @@ class Capture:
             for when, seen in shown:
                 stamped = when - (self.rng.randrange(20 * US) if self.disorder and self.rng.random() < self.disorder else 0)
                 stamp = self.stamp(stamped)
-                frames.append((when, stamp, seen))
+                lag = self.queue_lag if units and (units[0].packet.sport ^ units[0].packet.dport) >> 1 & 1 else 0
+                frames.append((when + lag, stamp, seen))
                 for unit in units:
                     (unit.near if unit.direction == self.side else unit.far).append((stamp, stamped))
         frames.sort(key=lambda f: f[0])
@@ -214,7 +217,10 @@ class Capture:
             return data
         if self.link == COOKED:
             return struct.pack("!HHH", 4 if outgoing else 0, 1, 6) + macs[6:] + b"\0\0" + kind + data
-        return macs + kind + data + bytes(self.trailer)
+        frame = macs + kind + data + bytes(self.trailer)
+        if self.padded:
+            frame += bytes(max(0, 60 - len(frame)))
+        return frame + (self.rng.randbytes(4) if self.fcs else b"")
 
     def tunnel(self, layer, kind, data, macs, outgoing):
         if layer == "gre":
@@ -247,7 +253,8 @@ class Capture:
         record = struct.Struct(order + "IIII")
         parts = [struct.pack(order + "IHHIIII", magic, 2, 4, 0, 0, self.snaplen, self.link)]
         for stamp, frame, length in frames:
-            parts += [record.pack(stamp // S, stamp % S // unit, len(frame), length), frame]
+            seconds = stamp // S & 0xFFFFFFFF if self.wraps else stamp // S
+            parts += [record.pack(seconds, stamp % S // unit, len(frame), length), frame]
         return b"".join(parts)
 
     def pcapng(self, frames):

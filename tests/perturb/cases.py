@@ -8,20 +8,21 @@ from traffic import Traffic
 
 PERTURBATIONS = {}
 # Perturbations that came later belong to seeds from here on, so that earlier seeds stay the same cases.
-LATER, LATER_FROM = set(), 20001
-LATEST, LATEST_FROM = set(), 200001
+ERAS = [(20001, "later"), (200001, "latest"), (700001, "newest")]
+ERA_OF = {}
 
 
-def perturbation(*words, later=False, latest=False):
+def perturbation(*words, era=None):
     """Registers a function that changes a case. `words`: a regular expression of warnings that name this cause."""
     def register(function):
         PERTURBATIONS[function.__name__] = (function, "|".join(words))
-        if later:
-            LATER.add(function.__name__)
-        if latest:
-            LATEST.add(function.__name__)
+        ERA_OF[function.__name__] = era
         return function
     return register
+
+
+def of_era(era):
+    return sorted(n for n in PERTURBATIONS if ERA_OF[n] == era)
 
 
 class Case:
@@ -29,17 +30,17 @@ class Case:
         self.seed = seed
         self.rng = rng = random.Random(seed)
         if names is None:
-            known = sorted(n for n in PERTURBATIONS if n not in LATER | LATEST)
-            names = rng.sample(known, rng.choice([0, 1, 1, 1, 2, 2, 2, 2, 3, 3]))
-            if seed >= LATER_FROM:
-                names = names[:2] + [rng.choice(sorted(LATEST if seed >= LATEST_FROM else LATER))]
+            names = rng.sample(of_era(None), rng.choice([0, 1, 1, 1, 2, 2, 2, 2, 3, 3]))
+            eras = [era for first, era in ERAS if seed >= first]
+            if eras:
+                names = names[:2] + [rng.choice(of_era(eras[-1]))]
         self.names = sorted(names)
         self.start = 1_700_000_000 * S + rng.randrange(10**6) * MS
         self.seconds = rng.choice([6, 10, 10, 20, 40])
         self.net = Network(rng, self.start)
         self.captures = [Capture(rng, side, self.net) for side in (A, B)]
         self.options = []
-        self.one_direction = self.large_six = False
+        self.one_direction = self.large_six = self.six = False
         self.apps = None  # kinds of traffic, where a perturbation needs them
         self.usual_capture()
         for name in self.names:
@@ -67,7 +68,7 @@ class Case:
 
     def generate(self):
         rng, d = self.rng, self.seconds
-        traffic = Traffic(self.net, rng, d * S, six=(rng.random() < 0.15 or self.large_six) and not self.net.nat and not self.net.mtu)
+        traffic = Traffic(self.net, rng, d * S, six=(rng.random() < 0.15 or self.large_six or self.six) and not self.net.nat and not self.net.mtu)
         traffic.large_six = self.large_six
         t = self.start
         short = min(d, 10)
@@ -363,7 +364,7 @@ def one_direction(case, rng):
 # -- those that came later -------------------------------------------------------------------------------------
 
 
-@perturbation("hole", "cover", "interrupt", "gap", "no frame", "at all", later=True)
+@perturbation("hole", "cover", "interrupt", "gap", "no frame", "at all", era="later")
 def holes(case, rng):
     """Both captures have holes, which may overlap."""
     for capture in case.captures:
@@ -372,7 +373,7 @@ def holes(case, rng):
             capture.holes.append((at, at + int(rng.uniform(0.02, 0.2) * case.seconds * S)))
 
 
-@perturbation("hole", "cover", "interrupt", "gap", "no frame", "at all", later=True)
+@perturbation("hole", "cover", "interrupt", "gap", "no frame", "at all", era="later")
 def late_in_a_hole(case, rng):
     """One capture starts while the other has a hole."""
     first, second = rng.sample(case.captures, 2)
@@ -382,14 +383,14 @@ def late_in_a_hole(case, rng):
     second.late = at + int(rng.random() * length)
 
 
-@perturbation("clock", "step", "backwards", "offset", "drift", later=True)
+@perturbation("clock", "step", "backwards", "offset", "drift", era="later")
 def clock_step(case, rng):
     """A clock is set while it captures."""
     at = case.start + int(rng.uniform(0.2, 0.8) * case.seconds * S)
     case.side().clock_steps = [(at, int(rng.choice([-1, 1]) * 10 ** rng.uniform(5, 7.7)))]
 
 
-@perturbation("drift", "step", "route", later=True)
+@perturbation("drift", "step", "route", era="later")
 def detour(case, rng):
     """The route changes to one that is much longer, and perhaps back."""
     path = case.path()
@@ -399,14 +400,14 @@ def detour(case, rng):
         path.steps.append((at + int(rng.uniform(0.05, 0.3) * case.seconds * S), -100 * MS))
 
 
-@perturbation("direction", later=True)
+@perturbation("direction", era="later")
 def lopsided(case, rng):
     """Thousands of packets one way, and one or two the other way."""
     case.one_direction = True
     case.apps = ["many", "few"]
 
 
-@perturbation("direction", "drift", "clock", "ppm", later=True)
+@perturbation("direction", "drift", "clock", "ppm", era="later")
 def drift_one_way(case, rng):
     case.one_direction = True
     drift(case, rng)
@@ -416,34 +417,34 @@ def drift_one_way(case, rng):
 # -- those that came last --------------------------------------------------------------------------------------
 
 
-@perturbation("multiples of", "timestamps? resolve", latest=True)
+@perturbation("multiples of", "timestamps? resolve", era="latest")
 def coarse(case, rng):
     """A device that reads its clock every 100 us, millisecond or 10 ms, or at 64 Hz, and writes microseconds."""
     for capture in case.captures if rng.random() < 0.5 else [case.side()]:
         capture.tick, capture.rounds = US, rng.choice([100 * US, MS, 10 * MS, 15_625 * US])
 
 
-@perturbation("drift", "clock", "step", "ppm", latest=True)
+@perturbation("drift", "clock", "step", "ppm", era="latest")
 def slew(case, rng):
     """A clock is adjusted by 500 ppm until it is right."""
     at = case.start + int(rng.uniform(0.2, 0.6) * case.seconds * S)
     case.side().slews = [(at, at + int(rng.uniform(0.1, 0.3) * case.seconds * S), rng.choice([-5e-4, 5e-4]))]
 
 
-@perturbation(latest=True)
+@perturbation(era="latest")
 def trailer(case, rng):
     """Frames with a checksum, or with what a switch appends."""
     capture = case.side()
     capture.link, capture.trailer = 1, rng.choice([4, 8, 16])
 
 
-@perturbation("flows of which", "does not pass both", latest=True)
+@perturbation("flows of which", "does not pass both", era="latest")
 def one_fibre(case, rng):
     """A tap on one of two fibres: a capture shows one direction only."""
     case.side().only = rng.randrange(2)
 
 
-@perturbation("drop", "stalled", "no packet at all", "does not show", latest=True)
+@perturbation("drop", "stalled", "no packet at all", "does not show", era="latest")
 def drop_bursts(case, rng):
     """A ring that overflows for some milliseconds, again and again."""
     capture = case.side()
@@ -452,9 +453,108 @@ def drop_bursts(case, rng):
         capture.drop_bursts.append((at, at + int(rng.choice([2, 10, 40]) * MS)))
 
 
-@perturbation("identical", "repeat", "ambiguous", "period", latest=True)
+@perturbation("identical", "repeat", "ambiguous", "period", era="latest")
 def retries(case, rng):
     """Questions that are asked again, byte by byte, until there is an answer; and many are lost."""
     for path in case.net.paths:
         path.loss = 0.1
     case.apps = (case.apps or []) + ["dns_retries"]
+
+
+# -- the newest ------------------------------------------------------------------------------------------------
+
+
+@perturbation("truncat", "cut", era="newest")
+def snaplens(case, rng):
+    """Each capture keeps another length of the packets."""
+    for capture, length in zip(case.captures, rng.sample([54, 64, 80, 96, 128, 200, 512], 2)):
+        capture.snaplen = length
+
+
+@perturbation(era="newest")
+def pending_checksums(case, rng):
+    """The network card computes checksums: a host's capture shows a part of them, or zeros, of what it sends."""
+    for side in rng.choice([[A], [B], [A, B]]):
+        case.net.pending[side] = rng.choice(["partial", "zero"])
+
+
+@perturbation(era="newest")
+def load_balancer(case, rng):
+    """Flows take ways of different lengths, and some devices set TTL to what a host starts with."""
+    case.net.ways, case.net.fresh_ttl = rng.choice([2, 4]), rng.choice([0, 0, 64, 255])
+
+
+@perturbation(era="newest")
+def congestion_marks(case, rng):
+    case.net.marked = rng.choice([0.05, 0.5])
+
+
+@perturbation("option", "rewrit", "extension", era="newest")
+def hop_by_hop(case, rng):
+    """A router adds hop-by-hop options to IPv6 packets."""
+    case.six, case.net.hop_by_hop = True, rng.choice([0.3, 1.0])
+
+
+@perturbation(era="newest")
+def flow_labels(case, rng):
+    case.six = case.net.flow_label = True
+
+
+@perturbation("IPv6", "NAT64", "nat64", "translat", era="newest")
+def nat64(case, rng):
+    """A translates IPv6 of its network to IPv4."""
+    case.six = case.net.nat64 = True
+
+
+@perturbation(era="newest")
+def other_tags(case, rng):
+    for capture, layers in zip(case.captures, rng.sample([("vlan",), ("qinq",), ("mpls", "vlan"), ("pppoe", "vlan"), ()], 2)):
+        capture.link, capture.encapsulation = 1, layers
+
+
+@perturbation(era="newest")
+def padding(case, rng):
+    """A switch fills short frames up to 60 bytes, with or without their checksum, at one point or at both."""
+    for capture in case.captures if rng.random() < 0.3 else [case.side()]:
+        capture.link, capture.padded, capture.fcs = 1, rng.random() < 0.8, rng.random() < 0.5
+
+
+@perturbation("clock", "step", "backwards", "offset", "drift", "order", era="newest")
+def file_jumps(case, rng):
+    """A capture of several files, each with a clock of its own."""
+    capture = case.side()
+    for _ in range(rng.randrange(2, 5)):
+        at = case.start + int(rng.uniform(0.1, 0.9) * case.seconds * S)
+        capture.clock_steps.append((at, int(rng.choice([-1, 1]) * 10 ** rng.uniform(5, 8))))
+
+
+@perturbation("order", "wrap", "1970", "backwards", "year", "apart", era="newest")
+def seconds_wrap(case, rng):
+    """The 32 bits of the seconds of a pcap file overflow, in both captures or in one of them."""
+    later = (1 << 32) * S - case.start - int(rng.uniform(0.2, 0.8) * case.seconds * S)
+    for capture in case.captures:
+        capture.offset += later
+        capture.wraps, capture.format = True, "pcap"
+    if rng.random() < 0.3:
+        case.captures[B].format, case.captures[B].wraps = "pcapng", False
+
+
+@perturbation("clock", "step", "backwards", "offset", "drift", "order", era="newest")
+def leap_second(case, rng):
+    at = case.start + int(rng.uniform(0.2, 0.8) * case.seconds * S)
+    for capture in case.captures if rng.random() < 0.5 else [case.side()]:
+        capture.clock_steps = [(at, -S)]
+
+
+@perturbation("multiples of", "timestamps? resolve", "impossible", era="newest")
+def rounded_up(case, rng):
+    """Timestamps are rounded to the nearest tick at one point."""
+    capture = case.side()
+    capture.tick, capture.rounds, capture.nearest = US, rng.choice([US, 10 * US, MS]), True
+
+
+@perturbation("order", "backwards", era="newest")
+def queues(case, rng):
+    """A capture of several queues of a network card, which are written one after the other."""
+    capture = case.side()
+    capture.queue_lag = int(rng.choice([1, 20, 200]) * MS)

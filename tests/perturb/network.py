@@ -2,8 +2,9 @@
 """The network between the two points, and the truth: what it did to every packet."""
 import heapq
 import random
+import zlib
 
-from packets import ICMP, SYN, TCP, UDP, bytes_of, fragment_of, pieces_of
+from packets import ICMP, ICMP6, SYN, TCP, UDP, bytes_of, fragment_of, pieces_of
 
 US = 1_000
 MS = 1_000 * US
@@ -81,6 +82,9 @@ class Network:
         self.reassembles = False
         self.nat = self.new_ident = self.new_numbers = self.strip_options = self.clamp = self.offload = False
         self.options_added = 0.0
+        self.pending = {}  # side: "partial" or "zero" checksums of what it sends
+        self.ways, self.fresh_ttl, self.marked, self.hop_by_hop = 1, 0, 0.0, 0.0
+        self.flow_label = self.nat64 = False
         self.around = set()  # directions of some flows that take another way
         self.around_share = 0.0
         self.ports, self.shift, self.idents = {}, {}, {}
@@ -175,7 +179,15 @@ class Network:
             elif p.ack:
                 change["ack"] = p.ack + shift
         if not near:
-            change["ttl"] = p.ttl - self.hops
+            change["ttl"] = self.fresh_ttl or p.ttl - self.hops
+            if self.ways > 1 and not self.fresh_ttl:
+                change["ttl"] = p.ttl - self.hops - zlib.crc32(p.src + p.dst + bytes([p.sport & 255, p.dport & 255])) % self.ways
+            if self.marked and unit.group * 7919 % 1000 < 1000 * self.marked:
+                change["tos"] = p.tos | 3
+            if len(p.src) == 16 and unit.group % 100 < 100 * self.hop_by_hop:
+                change["ip_options"] = b"\x05\x02\0\0\x01\0"
+            if self.flow_label:
+                change["label"] = 0x54321
             if self.dscp is not None:
                 change["tos"] = self.dscp
             if self.new_ident and len(p.src) == 4 and not p.offset and not p.more:
@@ -188,6 +200,10 @@ class Network:
                 change["ip_options"] = b"\x94\x04\0\0"
         elif self.offload and side == A:
             change["partial_checksum"] = True
+        elif side in self.pending:
+            change["partial_checksum"], change["zero_checksum"] = True, self.pending[side] == "zero"
+        if self.nat64 and side == B and len(p.src) == 16:
+            change.update(src=p.src[-4:], dst=p.dst[-4:], proto=ICMP if p.proto == ICMP6 else p.proto)
         q = p.but(**change) if change else p
         if unit.piece and not near:
             return fragment_of(q, unit.piece)

@@ -19,7 +19,8 @@ class Packet:
         self.kind, self.code = kind, code
         self.offset, self.more = offset, more
         self.ip_options = b""
-        self.partial_checksum = False
+        self.partial_checksum = self.zero_checksum = False
+        self.label = 0x12345  # IPv6
 
     def but(self, **fields):
         other = copy.copy(self)
@@ -57,14 +58,17 @@ def transport(p):
     else:
         return p.payload
     pseudo = b"" if p.proto == ICMP else p.src + p.dst + struct.pack("!HH", p.proto, len(head) + len(p.payload))
-    value = ones_sum(pseudo) if p.partial_checksum else checksum(pseudo + head + p.payload)
+    value = 0 if p.zero_checksum else ones_sum(pseudo) if p.partial_checksum else checksum(pseudo + head + p.payload)
     return head[:at] + struct.pack("!H", value & 0xFFFF) + head[at + 2 :] + p.payload
 
 
 def ip_header(p, length, offset, more):
     if len(p.src) == 16:
         part = struct.pack("!BBHI", p.proto, 0, offset | more, p.ident) if offset or more else b""
-        return struct.pack("!IHBB", 6 << 28 | p.tos << 20 | 0x12345, len(part) + length, 44 if part else p.proto, p.ttl) + p.src + p.dst + part
+        following = 44 if part else p.proto
+        if p.ip_options:  # hop by hop
+            part, following = bytes([following, 0]) + p.ip_options + part, 0
+        return struct.pack("!IHBB", 6 << 28 | p.tos << 20 | p.label, len(part) + length, following, p.ttl) + p.src + p.dst + part
     fragment = (0x4000 if p.df and not offset and not more else 0) | (0x2000 if more else 0) | offset // 8
     options = p.ip_options
     head = struct.pack("!BBHHHBBH", 0x45 + len(options) // 4, p.tos, 20 + len(options) + length, p.ident & 0xFFFF,

@@ -7,6 +7,7 @@
     perturb.py ONEWAY --seed 17 --keep DIR     one case; its captures stay in DIR
     perturb.py ONEWAY --first 20001            with those that came later: clock steps, detours, holes in both, lopsided
     perturb.py ONEWAY --first 200001           .. coarse clocks, slews, trailers, one fibre of two, bursts of drops, retries
+    perturb.py ONEWAY --first 700001           .. checksums to come, load balancers, IPv6 options, padding, time that wraps
     perturb.py ONEWAY --with nat,loss          cases of this composition
 """
 import argparse

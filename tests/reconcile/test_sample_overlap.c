@@ -117,6 +117,42 @@ static void the_period_of_repeating_ids(void **state)
 	}
 }
 
+static void offer_ttl(struct ow_identity_sample *sample, uint64_t i, int64_t time_ns, uint8_t ttl, bool reverse)
+{
+	sample->offered++;
+	ow_sample_add(sample,
+	              &(struct ow_sampled){
+			      .id = ow_mix64(i + 1), .time_ns = time_ns, .hosts = 1, .ttl = ttl, .reverse = reverse});
+}
+
+/* A is joined of two captures: that of the packets from B has a clock that is 1 s behind, or not. TTLs tell the
+ * directions apart, unless a device sets them, or they differ by more than any path is long. */
+static void joined_captures(void **state)
+{
+	struct samples *s = *state;
+	for (unsigned joined = 0; joined < 2; joined++) {
+		for (unsigned kind = 0; kind < 3; kind++) {
+			s->a.packets = s->b.packets = 0;
+			s->a.joined = joined;
+			for (uint64_t i = 0; i < 1000; i++) {
+				int64_t t = (int64_t)i * US;
+				bool to_b = i % 2;
+				uint8_t there = kind == 0 ? 57 : kind == 1 ? (i % 4 < 2 ? 57 : 63) : 255;
+				uint8_t sent = kind == 1 ? 60 : 64;
+				int64_t behind = kind == 0 && joined && !to_b ? S : 0;
+				offer_ttl(&s->a, i, (to_b ? t : t + 50 * US) - behind, to_b ? sent : there, !to_b);
+				offer_ttl(&s->b, i, to_b ? t + 50 * US : t, to_b ? there : sent, !to_b);
+			}
+			struct ow_sample_overlap c = find(s);
+			assert_true(c.both_directions);
+			assert_int_equal(c.median_ns[0], 50 * US);
+			assert_int_equal(c.median_ns[1], kind == 0 && joined ? S - 50 * US : -50 * US);
+			assert_int_equal(c.lower_ttl[0] + c.lower_ttl[1] > 0, kind < 2);
+		}
+	}
+	s->a.joined = false;
+}
+
 /* Whatever the clocks say, the way that is later at B is A to B, for every pair of hosts. */
 static void two_directions(void **state)
 {
@@ -218,6 +254,7 @@ int main(void)
 		CASE(one_direction),
 		CASE(repeating_ids),
 		CASE(the_period_of_repeating_ids),
+		CASE(joined_captures),
 		CASE(two_directions),
 		CASE(two_directions_by_hops),
 		CASE(large_captures_keep_the_same_packets),
