@@ -230,9 +230,7 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 	int r = ow_plan_make(&m->planner, m->pass.input, &m->pass.plan, err);
 	if (r == 0)
 		r = run_until_settled(m, err);
-	/* The filter knows now what datagrams the fragments belong to that came before the first ones. */
-	if (r == 0 &&
-	    (m->pass.input[OW_SIDE_A].facts.early_fragments || m->pass.input[OW_SIDE_B].facts.early_fragments))
+	if (r == 0 && ow_record_readers_share(m->pass.input))
 		r = run_until_settled(m, err);
 	r = check_orders(m, r, err);
 	if (r == 0)

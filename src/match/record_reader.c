@@ -73,10 +73,10 @@ int ow_record_reader_open(struct ow_record_reader *input, const char *path, stru
 	}
 	input->fragmented = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->fragmented);
 	if (choice->filter) {
-		input->accepted = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->accepted);
-		input->rejected = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->rejected);
+		input->decided = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->decided);
+		input->early = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->early);
 	}
-	bool scarce = !input->fragmented || (choice->filter && (!input->accepted || !input->rejected));
+	bool scarce = !input->fragmented || (choice->filter && (!input->decided || !input->early));
 	r = !scarce ? ow_flow_table_create(seed, &input->flows) : -ENOMEM;
 	if (r == 0 && dedup_ns > 0)
 		r = ow_record_reader_dedup(input, &(struct ow_copy_rule){.within_ns = dedup_ns, .most = UINT32_MAX});
@@ -105,8 +105,8 @@ void ow_record_reader_close(struct ow_record_reader *input)
 	for (unsigned i = 0; i < OW_MATCH_CLASSES_MAX; i++)
 		ow_packet_filter_done(&input->class_filter[i]);
 	free(input->fragmented);
-	free(input->accepted);
-	free(input->rejected);
+	free(input->decided);
+	free(input->early);
 	memset(input, 0, sizeof *input);
 }
 
@@ -124,8 +124,8 @@ int ow_record_reader_start(struct ow_record_reader *input, const struct ow_ident
 	                   !identity->tcp && !identity->cut && !input->notes && !input->cutter.there;
 	if (input->facts.fragments)
 		memset(input->fragmented, 0, OW_IDENTITY_CUT_BITS / 8);
-	if (input->rejected) /* what was accepted stays known */
-		memset(input->rejected, 0, OW_IDENTITY_CUT_BITS / 8);
+	if (input->early) /* what was decided stays known */
+		memset(input->early, 0, OW_IDENTITY_CUT_BITS / 8);
 	input->facts = (struct ow_record_reader_facts){.least_available = UINT32_MAX};
 	ow_silences_init(&input->facts.silences);
 	input->previous_ns = 0;
@@ -138,7 +138,7 @@ int ow_record_reader_start(struct ow_record_reader *input, const struct ow_ident
 int ow_record_reader_adopt(struct ow_record_reader *input, const struct ow_record_reader *from)
 {
 	uint32_t flows = ow_flow_table_count(from->flows);
-	if (ow_flow_table_is_coarse(from->flows) || from->facts.early_fragments)
+	if (ow_flow_table_is_coarse(from->flows) || from->facts.orphans)
 		return -EAGAIN;
 	ow_flow_table_reset(input->flows);
 	for (uint32_t i = 0; i < flows; i++) {
@@ -477,24 +477,44 @@ static int keep_in_time(struct ow_record_reader *input, int frames)
 	return kept;
 }
 
+/* The name of a datagram with the filter's verdict on it, for the Bloom filters. */
+static uint64_t with_verdict(uint64_t name, bool taken)
+{
+	return taken ? name : ow_mix64(name);
+}
+
 /*
  * Whether the filter accepts the datagram of a fragment. Only the first fragment has ports: the filter's verdict on it is that
- * on the others, too. One that comes before the first is rejected, and counted when the first comes: the next
- * pass accepts it.
+ * on the others, too. One that comes before the first, or whose first is not there, is judged as it is, and counted:
+ * the next pass knows better, from both captures.
  */
 static bool takes_fragment(struct ow_record_reader *s, const struct ow_packet *packet, bool taken)
 {
 	uint64_t name;
 	if (!ow_identity_of_fragment(&s->identity, packet, &name))
 		return taken;
-	if (packet->l4 && taken) {
-		s->facts.early_fragments += ow_bloom_has(s->rejected, OW_IDENTITY_CUT_BITS, name);
-		ow_bloom_add(s->accepted, OW_IDENTITY_CUT_BITS, name);
+	if (packet->l4) {
+		s->facts.early_fragments += ow_bloom_has(s->early, OW_IDENTITY_CUT_BITS, with_verdict(name, !taken));
+		ow_bloom_add(s->decided, OW_IDENTITY_CUT_BITS, with_verdict(name, taken));
+		return taken;
 	}
-	if (packet->l4 || taken || ow_bloom_has(s->accepted, OW_IDENTITY_CUT_BITS, name))
-		return taken || !packet->l4;
-	ow_bloom_add(s->rejected, OW_IDENTITY_CUT_BITS, name);
-	return false;
+	for (int verdict = 1; verdict >= 0; verdict--) {
+		if (ow_bloom_has(s->decided, OW_IDENTITY_CUT_BITS, with_verdict(name, verdict)))
+			return verdict;
+	}
+	s->facts.orphans++;
+	ow_bloom_add(s->early, OW_IDENTITY_CUT_BITS, with_verdict(name, taken));
+	return taken;
+}
+
+bool ow_record_readers_share(struct ow_record_reader inputs[OW_SIDES])
+{
+	struct ow_record_reader *a = &inputs[OW_SIDE_A], *b = &inputs[OW_SIDE_B];
+	if (!a->decided || !(a->facts.orphans + b->facts.orphans))
+		return false;
+	for (size_t i = 0; i < OW_IDENTITY_CUT_BITS / 64; i++)
+		a->decided[i] = b->decided[i] |= a->decided[i];
+	return true;
 }
 
 static bool takes(struct ow_record_reader *s, const struct ow_frame *frame)

@@ -19,10 +19,11 @@
 
 /* What one pass over the file showed. */
 struct ow_record_reader_facts {
-	uint64_t packets;                     /* frames, of the time that was asked for */
-	uint64_t filtered;                    /* frames that the filter does not accept */
-	uint64_t early_fragments;             /* datagrams that it accepts, of which it has rejected fragments before */
-	uint64_t copies;                      /* frames that the capture had shown already, by the rule */
+	uint64_t packets;         /* frames, of the time that was asked for */
+	uint64_t filtered;        /* frames that the filter does not accept */
+	uint64_t early_fragments; /* datagrams of which it has judged fragments otherwise before the first */
+	uint64_t orphans;         /* fragments that it judged without the first one of their datagram */
+	uint64_t copies;          /* frames that the capture had shown already, by the rule */
 	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
 	uint64_t below_limit;                 /* truncated, so that the id cannot be computed */
 	uint32_t least_available;  /* fewest bytes that a truncated packet had for its id; UINT32_MAX if none was
@@ -54,7 +55,9 @@ struct ow_record_reader {
 	struct ow_reader *reader;
 	bool lent; /* the reader belongs to the caller */
 	struct ow_frame_choice choice;
-	uint64_t *accepted, *rejected; /* with a filter: Bloom filters of datagrams, by their fragments */
+	/* With a filter: Bloom filters of datagrams, by their fragments, with the verdict on the first, and on those that came
+	 * before it in this pass. */
+	uint64_t *decided, *early;
 	struct ow_packet_filter filter, class_filter[OW_MATCH_CLASSES_MAX];
 	struct ow_device_format device; /* of the stamps in the frames; whether they are used, `choice` says */
 	int failed;                     /* negative errno of what was noted */
@@ -102,6 +105,9 @@ void ow_record_reader_close(struct ow_record_reader *input);
  * same identity as before, in the same way.
  */
 int ow_record_reader_start(struct ow_record_reader *input, const struct ow_identity *identity, struct ow_error *err);
+/* After a pass: each capture knows of the other what the filter decided about datagrams. Whether another pass may find
+ * more: fragments were judged alone. */
+bool ow_record_readers_share(struct ow_record_reader inputs[OW_SIDES]);
 /*
  * After `from` has read the same capture with the same choice to its end: takes over its flows, with their numbers, and its
  * facts. -EAGAIN: there are so many flows that some share a number; -ENOMEM.
