@@ -77,6 +77,8 @@ static void tell(struct ow_match_pass *p, const struct ow_packet_event *event)
 
 static int log_add(struct ow_pass_log *log, const struct ow_pass_note *note)
 {
+	if (log->tell)
+		return log->tell(log->arg, note);
 	if (log->notes == log->most) {
 		log->full = true;
 		return 0;

@@ -93,6 +93,9 @@ struct ow_pass_log {
 	struct ow_pass_note *note;
 	size_t notes, room, most; /* most: not more than this */
 	bool full;                /* there were more: they are not in it */
+	/* Instead, in a pass whose directions are known from an earlier one: called for each. 0 or a negative errno. */
+	int (*tell)(void *arg, const struct ow_pass_note *note);
+	void *arg;
 };
 
 struct ow_match_pass {

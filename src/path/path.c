@@ -22,7 +22,7 @@
 #include <sys/random.h>
 
 #define WARNINGS_MAX 200
-#define NOTES_MAX    (UINT32_C(1) << 20) /* of the logs of all pairs together: 72 MB */
+#define NOTES_MAX    (UINT32_C(1) << 18) /* of the logs of all pairs together: 16 MB */
 
 /* A pair that is matched. */
 struct pair {
@@ -441,86 +441,105 @@ static bool has_logs(const struct ow_path *path)
 	return round != 0;
 }
 
-/* One more pass for all pairs, by their final plans. */
-static int log_again(struct ow_path *path, struct ow_error *err)
-{
-	struct ow_joint_pass set = {.passes = 0};
-	for (unsigned k = 0; k < path->pairs; k++) {
-		if (!path->pair[k].match)
-			continue;
-		if (path->pair[k].log.full)
-			return 0;
-		set.pair[set.passes] = path->place[k];
-		set.pass[set.passes++] = &path->pair[k].match->pass;
-	}
-	for (unsigned i = 0; i < set.passes; i++)
-		set.pass[i]->intervals = NULL;
-	if (ow_joint_pass_select(&set) != set.passes)
-		return 0;
-	path->rounds++;
-	for (unsigned k = 0; k < path->pairs; k++) {
-		struct pair *pair = &path->pair[k];
-		pair->log.notes = 0;
-		pair->round = path->rounds;
-		if (pair->match)
-			pair->match->pass.log = &pair->log;
-	}
-	int r = ow_joint_pass_run(&set, err);
-	for (unsigned k = 0; k < path->pairs; k++) {
-		struct pair *pair = &path->pair[k];
-		pair->round = r == 0 ? pair->round : 0;
-		if (pair->match)
-			pair->match->pass.log = NULL;
-		if (pair->match && r == 0)
-			r = ow_match_refresh(pair->match);
-	}
-	return r == -EAGAIN ? 0 : r;
-}
-
-/* Adds the next packets of a log. */
-static int join_notes(struct ow_path *path, struct ow_path_join *join, unsigned k, size_t *at, int64_t *now_ns,
-                      uint64_t logged[OW_DIRECTIONS])
-{
-	const struct pair *pair = &path->pair[k];
-	int r = 0;
-	for (unsigned i = 0; i < OW_PATH_BATCH && *at < pair->log.notes && r == 0; i++) {
-		struct ow_packet_event event;
-		ow_match_pass_event(&pair->match->pass, &pair->log.note[(*at)++], &event);
-		struct ow_path_event told = path_event(&event);
-		int64_t time_ns = told.time_ns[told.number[OW_SIDE_A] ? OW_SIDE_A : OW_SIDE_B] +
-		                  path->report.offset_ns[path->place[k].from];
-		*now_ns = time_ns > *now_ns ? time_ns : *now_ns;
-		if (k == 0 && event.fate == OW_FATE_MATCHED)
-			logged[event.direction]++;
-		r = ow_path_join_add(join, k, &told);
-	}
-	return r;
-}
-
-static int join_logs(struct ow_path *path, struct ow_path_join *join)
-{
-	size_t at[OW_PATH_PAIRS] = {0};
+/* The pairs whose packets are joined. */
+struct joining {
+	struct ow_path *path;
+	struct ow_path_join *join;
 	int64_t now_ns[OW_PATH_PAIRS];
-	uint64_t logged[OW_DIRECTIONS] = {0};
-	int r = 0;
-	for (unsigned k = 0; k < path->pairs; k++) {
-		now_ns[k] = INT64_MIN;
-		path->pair[k].runs = true;
+	uint64_t matched[OW_DIRECTIONS]; /* that were added, of both ends */
+};
+
+static int join_note(struct joining *j, unsigned k, const struct ow_pass_note *note)
+{
+	struct ow_packet_event event;
+	ow_match_pass_event(&j->path->pair[k].match->pass, note, &event);
+	struct ow_path_event told = path_event(&event);
+	int64_t time_ns = told.time_ns[told.number[OW_SIDE_A] ? OW_SIDE_A : OW_SIDE_B] +
+	                  j->path->report.offset_ns[j->path->place[k].from];
+	j->now_ns[k] = time_ns > j->now_ns[k] ? time_ns : j->now_ns[k];
+	if (k == 0 && event.fate == OW_FATE_MATCHED)
+		j->matched[event.direction]++;
+	return ow_path_join_add(j->join, k, &told);
+}
+
+/* Packets that all points show are not added. */
+static void join_others(const struct joining *j)
+{
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		uint64_t matched = ow_match_report(j->path->pair[0].match)->direction[d].matched;
+		ow_path_join_everywhere(j->join, d, matched > j->matched[d] ? matched - j->matched[d] : 0);
 	}
-	for (unsigned k; r == 0 && (k = farthest_behind(path, now_ns)) < path->pairs;) {
-		if (at[k] < path->pair[k].log.notes) {
-			r = join_notes(path, join, k, &at[k], &now_ns[k], logged);
-		} else {
+}
+
+static int join_logs(struct joining *j)
+{
+	struct ow_path *path = j->path;
+	size_t at[OW_PATH_PAIRS] = {0};
+	int r = 0;
+	for (unsigned k = 0; k < path->pairs; k++)
+		path->pair[k].runs = true;
+	for (unsigned k; r == 0 && (k = farthest_behind(path, j->now_ns)) < path->pairs;) {
+		const struct ow_pass_log *log = &path->pair[k].log;
+		for (unsigned i = 0; i < OW_PATH_BATCH && at[k] < log->notes && r == 0; i++)
+			r = join_note(j, k, &log->note[at[k]++]);
+		if (r == 0 && at[k] == log->notes) {
 			path->pair[k].runs = false;
-			r = ow_path_join_end(join, k, path->pair[k].match != NULL);
+			r = ow_path_join_end(j->join, k, path->pair[k].match != NULL);
 		}
 	}
 	for (unsigned k = 0; k < path->pairs; k++)
 		path->pair[k].runs = false;
-	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-		uint64_t matched = ow_match_report(path->pair[0].match)->direction[d].matched;
-		ow_path_join_everywhere(join, d, matched > logged[d] ? matched - logged[d] : 0);
+	join_others(j);
+	return r;
+}
+
+struct teller {
+	struct joining *joining;
+	unsigned pair;
+};
+
+static int on_note(void *arg, const struct ow_pass_note *note)
+{
+	const struct teller *teller = arg;
+	return join_note(teller->joining, teller->pair, note);
+}
+
+static bool can_join_pass(const struct ow_path *path, struct ow_joint_pass *ret_set)
+{
+	*ret_set = (struct ow_joint_pass){.passes = 0};
+	for (unsigned k = 0; k < path->pairs; k++) {
+		if (!path->pair[k].match)
+			continue;
+		ret_set->pair[ret_set->passes] = path->place[k];
+		ret_set->pass[ret_set->passes++] = &path->pair[k].match->pass;
+		path->pair[k].match->pass.intervals = NULL;
 	}
+	return ow_joint_pass_select(ret_set) == ret_set->passes;
+}
+
+/* One more pass for all pairs, by their final plans, in which they tell their packets. */
+static int join_pass(struct joining *j, const struct ow_joint_pass *set, struct ow_error *err)
+{
+	struct ow_path *path = j->path;
+	struct teller teller[OW_PATH_PAIRS];
+	for (unsigned k = 0; k < path->pairs; k++) {
+		teller[k] = (struct teller){j, k};
+		path->pair[k].log.tell = on_note;
+		path->pair[k].log.arg = &teller[k];
+		if (path->pair[k].match)
+			path->pair[k].match->pass.log = &path->pair[k].log;
+	}
+	int r = ow_joint_pass_run(set, err);
+	for (unsigned k = 0; k < path->pairs; k++) {
+		struct ow_match *match = path->pair[k].match;
+		if (match)
+			match->pass.log = NULL;
+		if (match && r == 0)
+			r = ow_match_refresh(match);
+		if (r == 0)
+			r = ow_path_join_end(j->join, k, match != NULL);
+	}
+	join_others(j);
 	return r;
 }
 
@@ -538,9 +557,8 @@ static int join_streams(struct ow_path *path, struct ow_path_join *join, struct 
 static int follow_packets(struct ow_path *path, struct ow_error *err)
 {
 	bool every = path->options.match.on_packet || path->options.on_path_packet;
-	int logged = every || has_logs(path) ? 0 : log_again(path, err);
-	if (logged < 0)
-		return logged;
+	struct joining joining = {.path = path};
+	struct ow_joint_pass set;
 	int64_t window_ns = OW_NS_PER_S;
 	for (unsigned k = 0; k < path->pairs; k++) {
 		const struct ow_match_report *report =
@@ -566,8 +584,19 @@ static int follow_packets(struct ow_path *path, struct ow_error *err)
 	memcpy(options.pair, path->place, sizeof options.pair);
 	memcpy(options.offset_ns, path->report.offset_ns, sizeof options.offset_ns);
 	int r = ow_path_join_create(&options, &join);
-	if (r == 0)
-		r = !every && has_logs(path) ? join_logs(path, join) : join_streams(path, join, err);
+	joining.join = join;
+	for (unsigned k = 0; k < OW_PATH_PAIRS; k++)
+		joining.now_ns[k] = INT64_MIN;
+	if (r == 0 && !every && has_logs(path))
+		r = join_logs(&joining);
+	else if (r == 0)
+		r = !every && can_join_pass(path, &set) ? join_pass(&joining, &set, err) : -EAGAIN;
+	if (r == -EAGAIN) {
+		ow_path_join_free(join);
+		join = NULL;
+		r = ow_path_join_create(&options, &join);
+		r = r == 0 ? join_streams(path, join, err) : r;
+	}
 	if (r == 0)
 		r = ow_path_join_finish(join, &path->joined);
 	cancel_all(path);
