@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 
+#include "base/side.h"
 #include "base/time.h"
 #include "config/keys.h"
 #include "estimate/class_tally.h"
@@ -325,7 +326,7 @@ struct collector {
 /* Lost packets are records of the sending side, extra ones of the receiving side. */
 static int note_record(struct collector *c, const struct ow_packet_event *event)
 {
-	enum ow_side sender = event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B, receiver = !sender;
+	enum ow_side sender = ow_sender_of(event->direction), receiver = !sender;
 	if (event->fate == OW_FATE_LOST && c->lost_wanted)
 		return ow_records_add(&c->lost[sender], event->number[sender]);
 	if ((event->fate == OW_FATE_EXTRA || event->fate == OW_FATE_DUPLICATED) && c->extra_wanted)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "estimate/class_tally.h"
 
+#include "base/side.h"
 #include "estimate/tally.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static int use(struct ow_class_tally *t, unsigned i)
 
 static int add_matched(struct ow_tally *tally, const struct ow_packet_event *event)
 {
-	enum ow_side from = event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	enum ow_side from = ow_sender_of(event->direction);
 	int64_t sent_ns = event->time_ns[from], received_ns = event->time_ns[!from];
 	/* Times from a file may be anything: wrap instead of overflowing. */
 	int64_t delay_ns = (int64_t)((uint64_t)received_ns - (uint64_t)sent_ns);

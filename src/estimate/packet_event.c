@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "estimate/packet_event.h"
 
+#include "base/side.h"
 const char *const ow_fate_name[OW_FATES] = {
 	[OW_FATE_MATCHED] = "matched",
 	[OW_FATE_LOST] = "lost",
@@ -13,7 +14,7 @@ const char *const ow_direction_name[OW_DIRECTIONS] = {[OW_A_TO_B] = "a_to_b", [O
 
 bool ow_event_delay(const struct ow_packet_event *event, int64_t *ret_ns)
 {
-	enum ow_side sender = event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	enum ow_side sender = ow_sender_of(event->direction);
 	/* Timestamps from a file may have any value: wrap instead of overflow. */
 	*ret_ns = (int64_t)((uint64_t)event->time_ns[!sender] - (uint64_t)event->time_ns[sender]);
 	return event->fate == OW_FATE_MATCHED && (!event->ambiguous || event->estimated);

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/side.h"
 #include "base/time.h"
 #include "lab/relay_port.h"
 #include "sim/rewrite.h"
@@ -50,16 +51,6 @@ struct relay {
 	struct ow_relay_report unsent;
 	bool has_unsent;
 };
-
-static enum ow_side came_from(enum ow_direction direction)
-{
-	return direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
-}
-
-static enum ow_side goes_to(enum ow_direction direction)
-{
-	return direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A;
-}
 
 /* Where the IP packet of an Ethernet frame begins and what it holds; false if there is none. */
 static bool find_packet(uint8_t *frame, size_t len, struct ow_rewrite *ret_packet)
@@ -180,14 +171,14 @@ static int take(void *arg, uint8_t *frame, size_t len)
 	if (find_packet(frame, len, &packet))
 		return admit(entry, way, &packet, frame, len);
 	way->other++;
-	(void)ow_relay_port_send(&relay->port[goes_to(entry->direction)], frame, len, NULL, 0);
+	(void)ow_relay_port_send(&relay->port[ow_receiver_of(entry->direction)], frame, len, NULL, 0);
 	return 0;
 }
 
 /* Receives one batch. Returns the number of frames, or a negative errno. */
 static int pull(struct relay *relay, enum ow_direction direction)
 {
-	struct ow_relay_port *port = &relay->port[came_from(direction)];
+	struct ow_relay_port *port = &relay->port[ow_sender_of(direction)];
 	int count = ow_relay_port_receive(port);
 	if (count < 0)
 		return count;
@@ -214,7 +205,7 @@ static bool push(struct relay *relay, int64_t now_ns)
 	int64_t before_ns = ow_clock_real_ns();
 	while ((wire = ow_wire_heap_pop(&relay->pending, now_ns))) {
 		struct way *way = &relay->way[wire->direction];
-		int r = ow_relay_port_send(&relay->port[goes_to(wire->direction)], wire->head, wire->head_len,
+		int r = ow_relay_port_send(&relay->port[ow_receiver_of(wire->direction)], wire->head, wire->head_len,
 		                           wire->body, wire->body_len);
 		int64_t after_ns = ow_clock_real_ns(), interval = (int64_t)wire->order;
 		way->refused += r < 0;
@@ -235,7 +226,7 @@ static bool push(struct relay *relay, int64_t now_ns)
 static void fill_report(struct relay *relay, enum ow_direction direction, struct ow_relay_report *report)
 {
 	report->direction = direction;
-	report->missed = relay->port[came_from(direction)].missed;
+	report->missed = relay->port[ow_sender_of(direction)].missed;
 	report->refused = relay->way[direction].refused;
 	report->other = relay->way[direction].other;
 }

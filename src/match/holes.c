@@ -2,6 +2,7 @@
 /* Holes in a capture: silences in which the other capture shows packets that should have passed here. */
 #include "match/match_private.h"
 
+#include "base/side.h"
 #define SILENCE_UNUSUAL 4  /* this many times as long as all silences without missing packets */
 #define UNSEEN_LEAST    10 /* packets of flows that a capture never shows: fewer are no evidence */
 
@@ -76,7 +77,7 @@ static double share_of(uint64_t missing, uint64_t in_gaps, uint64_t matched)
  */
 static enum ow_hole_verdict judge_gap(const struct ow_match_pass *p, enum ow_side side, const struct ow_gap *gap)
 {
-	const struct ow_tally *from = &p->tally[side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A];
+	const struct ow_tally *from = &p->tally[ow_sent_by(side)];
 	const struct ow_tally *to = &p->tally[side == OW_SIDE_A ? OW_B_TO_A : OW_A_TO_B];
 	uint64_t extra = 0, lost = 0;
 	for (const struct ow_gap *g = p->gap[side]; g < p->gap[side] + p->gaps[side]; g++) {

@@ -3,6 +3,7 @@
 #include "match/match_private.h"
 
 #include "base/hash.h"
+#include "base/side.h"
 
 #include <errno.h>
 
@@ -60,7 +61,7 @@ static int judge_copies(struct ow_match *m, struct ow_duplicate_capture_verdict 
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		facts.first_ns[side] = p->first_ns[side];
 		facts.last_ns[side] = p->last_ns[side];
-		facts.most_lost[side] = most_lost(&p->tally[side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A]);
+		facts.most_lost[side] = most_lost(&p->tally[ow_sent_by(side)]);
 		r = sample_copies(m, side, sample, err);
 	}
 	if (r == 0)
@@ -73,7 +74,7 @@ static int judge_copies(struct ow_match *m, struct ow_duplicate_capture_verdict 
 static uint64_t count_copies(struct ow_match *m, enum ow_side side, uint64_t *ret_sent)
 {
 	uint64_t all = 0, sent = 0;
-	uint8_t sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	uint8_t sends = ow_sent_by(side);
 	uint32_t flows = ow_flow_table_count(m->pass.input[side].flows);
 	for (uint32_t i = 0; i < flows; i++) {
 		const struct ow_flow_evidence *e = ow_directions_flow(m->pass.directions, side, i);
@@ -88,7 +89,7 @@ static uint64_t count_copies(struct ow_match *m, enum ow_side side, uint64_t *re
 /* Whether everything that this side sent and that did not arrive is identical to packets that did. */
 static bool loses_only_copies(struct ow_match *m, enum ow_side side)
 {
-	uint64_t lost = m->pass.tally[side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A].lost, copies;
+	uint64_t lost = m->pass.tally[ow_sent_by(side)].lost, copies;
 	count_copies(m, side, &copies);
 	return lost && copies >= lost;
 }

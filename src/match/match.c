@@ -7,6 +7,7 @@
  */
 #include "match/match_private.h"
 
+#include "base/side.h"
 #include "match/capture_time_range.h"
 #include "match/match_options.h"
 #include "match/plan.h"
@@ -91,8 +92,7 @@ static int get_details(struct ow_match *m)
 		    ow_details_tally_finish(p->details[d], &result, &m->details[d], &flow) < 0)
 			return -ENOMEM;
 		if (m->details[d].jitter.samples)
-			m->details[d].jitter.flow =
-				ow_flow_table_key(p->input[d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B].flows, flow);
+			m->details[d].jitter.flow = ow_flow_table_key(p->input[ow_sender_of(d)].flows, flow);
 		if (p->misjudged)
 			m->details[d].reason = "packets near the start of the captures were judged in two ways";
 	}

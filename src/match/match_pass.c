@@ -3,7 +3,9 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/side.h"
 #include "base/time.h"
+#include "match/capture_ends.h"
 #include "match/merge.h"
 #include "packet/packet_class.h"
 #include <errno.h>
@@ -14,7 +16,6 @@
 
 #define FEW_VOTES          3
 #define THREADS_FROM_BYTES 4000000 /* bytes of both captures: with fewer, threads cost more than they save */
-#define LOST_RATHER        10      /* a packet is lost if that is this many times likelier than its delay */
 /*
  * A packet that is sent again within this many times the lag of the other capture's copies, and this, may be one there.
  */
@@ -61,12 +62,6 @@ static void fail(struct ow_match_pass *p, int r)
 static int64_t shown_time(const struct ow_match_pass *p, enum ow_side side, int64_t time_ns)
 {
 	return side == OW_SIDE_B ? time_ns + (p->plan.offset_ns - p->plan.shift_ns) : time_ns;
-}
-
-/* Sender's and receiver's side of a direction. */
-static enum ow_side sender(enum ow_direction direction)
-{
-	return direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 }
 
 static void tell(struct ow_match_pass *p, const struct ow_packet_event *event)
@@ -137,7 +132,7 @@ static void detail_sent(struct ow_match_pass *p, enum ow_direction direction, co
                         const struct ow_record *received, const struct ow_tcp_header *header,
                         struct ow_ordered_packet *packet)
 {
-	enum ow_side side = sender(direction);
+	enum ow_side side = ow_sender_of(direction);
 	int64_t latest_ns = received ? received->time_ns : ow_time_later(sent->time_ns, p->plan.window_ns);
 	bool coarse = ow_flow_key_is_coarse(ow_flow_table_key(p->input[side].flows, sent->flow));
 	packet->number = sent->number;
@@ -158,10 +153,10 @@ static void detail_sent(struct ow_match_pass *p, enum ow_direction direction, co
 static void detail_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum ow_direction direction,
                         enum ow_certainty certainty, int64_t delay_ns, uint32_t packets)
 {
-	const struct ow_record *sent = pair->record[sender(direction)];
-	struct ow_tcp_header header = header_of(p, sender(direction), sent);
+	const struct ow_record *sent = pair->record[ow_sender_of(direction)];
+	struct ow_tcp_header header = header_of(p, ow_sender_of(direction), sent);
 	bool uncertain = certainty == OW_UNCERTAIN;
-	detail_sent(p, direction, sent, pair->record[!sender(direction)], &header,
+	detail_sent(p, direction, sent, pair->record[!ow_sender_of(direction)], &header,
 	            &(struct ow_ordered_packet){
 			    .delay_ns = delay_ns,
 			    .less_ns = uncertain ? pair->less_ns : 0,
@@ -176,8 +171,8 @@ static void detail_pair(struct ow_match_pass *p, const struct ow_pair *pair, enu
 static void detail_single(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
                           uint8_t direction, const struct ow_tcp_header *header, uint32_t packets)
 {
-	if (direction >= OW_DIRECTIONS || !p->details[direction] || side != sender((enum ow_direction)direction) ||
-	    (fate != OW_FATE_LOST && fate != OW_FATE_OUTSIDE))
+	if (direction >= OW_DIRECTIONS || !p->details[direction] ||
+	    side != ow_sender_of((enum ow_direction)direction) || (fate != OW_FATE_LOST && fate != OW_FATE_OUTSIDE))
 		return;
 	detail_sent(p, (enum ow_direction)direction, record, NULL, header,
 	            &(struct ow_ordered_packet){.packets = packets,
@@ -243,7 +238,7 @@ static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum 
 		event.number[side] = pair->record[side]->number;
 		event.time_ns[side] = shown_time(p, side, pair->record[side]->time_ns);
 	}
-	event.side = sender(direction);
+	event.side = ow_sender_of(direction);
 	event.bytes = pair->record[event.side]->bytes;
 	event.flow = ow_flow_table_key(p->input[event.side].flows, pair->record[event.side]->flow);
 	event.classes = classes_of(p, pair->record[event.side]);
@@ -263,7 +258,7 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 	p->repeats[direction] += pair->alike ? packets : 0;
 	if (pair->near_ns)
 		ow_spacing_note(&p->alike[direction], pair->near_ns, packets);
-	int64_t sent_ns = pair->record[sender(direction)]->time_ns - pair->more_ns;
+	int64_t sent_ns = pair->record[ow_sender_of(direction)]->time_ns - pair->more_ns;
 	if (pair->alike && sent_ns > p->alike_sent_ns[direction])
 		p->alike_sent_ns[direction] = sent_ns;
 	if (a->untimed | b->untimed)
@@ -297,7 +292,7 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 		fail(p, log_add(p->log, &(struct ow_pass_note){.number = {a->number, b->number},
 		                                               .time_ns = {a_ns, b_ns},
 		                                               .flow = {a->flow, b->flow},
-		                                               .bytes = pair->record[sender(direction)]->bytes,
+		                                               .bytes = pair->record[ow_sender_of(direction)]->bytes,
 		                                               .fate = OW_FATE_MATCHED,
 		                                               .ambiguous = certainty != OW_CERTAIN}));
 }
@@ -351,7 +346,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		vote_repeats(p, pair, later_ns, packets);
 	enum ow_direction direction = current_direction(p, ea);
 	ea->counted[direction] += packets;
-	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
+	const struct ow_record *sent = pair->record[ow_sender_of(direction)],
+			       *received = pair->record[!ow_sender_of(direction)];
 	uint64_t reordered = p->tally[direction].reordered;
 	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
 	               received->time_ns, packets);
@@ -369,8 +365,9 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	if (certainty == OW_CERTAIN && !pair->alike && !pair->repeated && learns_flow_pairs(p))
 		fail(p, ow_flow_pairs_note(&p->flow_pairs, a->flow, b->flow));
 	if (p->intervals)
-		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns),
-		                           packets, p->tally[direction].reordered > reordered));
+		fail(p,
+		     ow_intervals_match(p->intervals, direction, shown_time(p, ow_sender_of(direction), sent->time_ns),
+		                        packets, p->tally[direction].reordered > reordered));
 	if (certainty != OW_UNSETTLED)
 		count_delay(p, pair, direction, certainty);
 	else
@@ -479,16 +476,6 @@ static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flo
 	return few && !e->decided ? OW_DIRECTIONS : current_direction(p, e);
 }
 
-/* The packets of the wire for a record that only one side shows. */
-static uint32_t packets_of_single(const struct ow_match_pass *p, enum ow_side side, const struct ow_record *record,
-                                  uint8_t direction)
-{
-	enum ow_direction way = direction < OW_DIRECTIONS ? (enum ow_direction)direction
-	                        : side == OW_SIDE_A       ? OW_A_TO_B
-	                                                  : OW_B_TO_A;
-	return ow_tcp_segments_single(&p->pieces, side, way, record);
-}
-
 static void add_edge(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, bool copy)
 {
 	if (OW_GROW(p->edge, p->edge_room, p->edges + 1) < 0)
@@ -502,7 +489,7 @@ static enum ow_fate fate_of(const struct ow_flow_evidence *e, enum ow_side side,
 {
 	if (e->direction == OW_DIRECTIONS)
 		return OW_FATE_UNCLASSIFIED;
-	if (side == sender((enum ow_direction)e->direction))
+	if (side == ow_sender_of((enum ow_direction)e->direction))
 		return OW_FATE_LOST;
 	return copy ? OW_FATE_DUPLICATED : OW_FATE_EXTRA;
 }
@@ -548,7 +535,7 @@ static void note_single(struct ow_match_pass *p, enum ow_side side, const struct
 static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
                         uint8_t direction, uint64_t resends)
 {
-	uint32_t packets = packets_of_single(p, side, record, direction);
+	uint32_t packets = ow_match_packets(p, side, record, direction);
 	int64_t time_ns = shown_time(p, side, record->time_ns);
 	if (p->intervals && fate == OW_FATE_LOST)
 		fail(p, ow_intervals_lost(p->intervals, direction, time_ns, packets));
@@ -579,7 +566,7 @@ static void tell_known(struct ow_match_pass *p, enum ow_side side, const struct 
                        uint8_t direction)
 {
 	struct ow_tcp_header header = header_of(p, side, record);
-	detail_single(p, side, record, fate, direction, &header, packets_of_single(p, side, record, direction));
+	detail_single(p, side, record, fate, direction, &header, ow_match_packets(p, side, record, direction));
 	tell_single(p, side, record, fate, direction, header.resends);
 }
 
@@ -602,7 +589,7 @@ static struct ow_silence seen_there(const struct ow_reach delays[OW_DIRECTIONS],
 	if (direction == OW_DIRECTIONS || !delays[direction].known)
 		return (struct ow_silence){t, t};
 	const struct ow_reach *reach = &delays[direction];
-	if (side == sender((enum ow_direction)direction))
+	if (side == ow_sender_of((enum ow_direction)direction))
 		return (struct ow_silence){t + reach->least_ns, t + reach->most_ns};
 	return (struct ow_silence){t - reach->most_ns, t - reach->least_ns};
 }
@@ -616,7 +603,7 @@ static bool falls_silent(struct ow_match_pass *p, enum ow_side side, const struc
 {
 	struct ow_silence there = seen_there(p->usual, side, record->time_ns, direction);
 	struct ow_silence rather = seen_there(p->common, side, record->time_ns, direction);
-	bool sent = direction != OW_DIRECTIONS && side == sender((enum ow_direction)direction);
+	bool sent = direction != OW_DIRECTIONS && side == ow_sender_of((enum ow_direction)direction);
 	struct ow_silence at_most = {record->time_ns - (sent ? 0 : p->plan.window_ns),
 	                             record->time_ns + (sent ? p->plan.window_ns : 0)};
 	unsigned first = ow_gaps_after(p->gap[!side], p->gaps[!side],
@@ -659,7 +646,7 @@ static bool match_copy(struct ow_match_pass *p, enum ow_side side, const struct 
 	struct ow_record other;
 	if (!ow_copies_aside_take(p->aside[!side], record->id, there.from_ns - longest, there.to_ns + longest, &other))
 		return false;
-	p->maybe_copied[!side] += unlikely && side == sender(direction);
+	p->maybe_copied[!side] += unlikely && side == ow_sender_of(direction);
 	if (unlikely)
 		return false;
 	struct ow_pair pair = {.alike = true, .repeated = true, .less_ns = other.lag_ns, .more_ns = other.lag_ns};
@@ -679,7 +666,7 @@ static void note_missing(struct ow_match_pass *p, enum ow_side side, const struc
 	int64_t t = p->plan.untimed ? (int64_t)record->number << OW_LOSS_BIN_SHIFT : record->time_ns;
 	if (!e->matched)
 		fail(p, ow_directions_missed(p->directions, side, record->flow, t));
-	else if (side == sender(direction))
+	else if (side == ow_sender_of(direction))
 		ow_directions_sent(p->directions, direction, t, packets, true);
 }
 
@@ -693,7 +680,7 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	}
 	if (match_copy(p, side, record, e))
 		return;
-	uint32_t packets = packets_of_single(p, side, record, e->direction);
+	uint32_t packets = ow_match_packets(p, side, record, e->direction);
 	int64_t t = record->time_ns, first = p->first_ns[!side];
 	p->unmatched_frames[side]++;
 	p->unmatched_fragments[side] += record->part & OW_PART_FRAGMENT && !copy;
@@ -709,7 +696,7 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 		note_missing(p, side, record, e, packets);
 	}
 	if (beyond_reach(p, side, t)) {
-		p->outside[side] += packets_of_single(p, side, record, OW_DIRECTIONS);
+		p->outside[side] += ow_match_packets(p, side, record, OW_DIRECTIONS);
 		tell_known(p, side, record, OW_FATE_OUTSIDE, OW_DIRECTIONS);
 		return;
 	}
@@ -727,201 +714,22 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 		tell_known(p, side, record, fate_of(e, side, copy), e->direction);
 }
 
-/* -- the ends of the captures ------------------------------------------------------------------------------------- */
-
-/* The delays of a direction, in the common time base, without this share of the fastest and of the slowest. */
-static struct ow_reach reach_of(struct ow_match_pass *p, enum ow_direction direction, double share)
-{
-	struct ow_delays *delays = NULL;
-	struct ow_delay delay;
-	if (ow_tally_delays(&p->tally[direction], &delays) < 0) {
-		fail(p, -ENOMEM);
-		return (struct ow_reach){0};
-	}
-	ow_delays_summary(delays, &delay);
-	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
-	if (direction == OW_B_TO_A)
-		correct = -correct;
-	bool all = share * (double)delay.samples < 1;
-	struct ow_reach reach = {.known = delay.samples > 0};
-	if (reach.known) {
-		reach.least_ns = (all ? delay.min_ns : (int64_t)ow_delays_quantile(delays, share)) + correct;
-		reach.most_ns = (all ? delay.max_ns : (int64_t)ow_delays_quantile(delays, 1 - share)) + correct;
-	}
-	ow_delays_free(delays);
-	return reach;
-}
-
-/* What is known about a direction, to judge packets near the ends of the captures. */
-struct end_rule {
-	struct ow_reach all;      /* every delay */
-	struct ow_reach probable; /* without those that are rarer than losses */
-	bool overtakes;           /* packets overtake each other more often than they are lost */
-	int64_t in_flight_ns;     /* packets after the last that arrived may be in flight for this long */
-	int64_t soonest_ns;       /* packets before the first that arrived may take as little as this */
-};
-
-/* The time when the last packet was sent that certainly arrived, minus the disorder of the capture. */
-static int64_t last_arrived(const struct ow_match_pass *p, enum ow_direction direction)
-{
-	int64_t sent_ns = p->tally[direction].last_sent_ns, alike_ns = p->alike_sent_ns[direction], before_ns;
-	sent_ns = sent_ns > alike_ns ? sent_ns : alike_ns;
-	int64_t disorder_ns = p->input[sender(direction)].facts.backwards_most_ns;
-	return __builtin_sub_overflow(sent_ns, disorder_ns, &before_ns) ? INT64_MIN : before_ns;
-}
-
-/*
- * Packets of a direction that are certainly lost: for any delay the other capture covers their arrival, and one that
- * was sent later arrived.
- */
-static uint64_t certainly_lost(const struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all)
-{
-	enum ow_side side = sender(direction);
-	uint64_t lost = p->tally[direction].lost;
-	for (size_t i = 0; i < p->edges; i++) {
-		const struct ow_edge *edge = &p->edge[i];
-		int64_t t = edge->record.time_ns;
-		if (edge->side == side && t + all->least_ns >= p->first_ns[!side] &&
-		    t + all->most_ns <= p->last_ns[!side] && t < last_arrived(p, direction) &&
-		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
-			lost += packets_of_single(p, side, &edge->record, direction);
-	}
-	return lost;
-}
-
-/* Packets that were sent after the last one that arrived, or with the same timestamp. */
-static uint64_t sent_last(const struct ow_match_pass *p, enum ow_direction direction)
-{
-	enum ow_side side = sender(direction);
-	uint64_t last = 0;
-	for (size_t i = 0; i < p->edges; i++) {
-		const struct ow_edge *edge = &p->edge[i];
-		if (edge->side == side && edge->record.time_ns >= last_arrived(p, direction) &&
-		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
-			last += packets_of_single(p, side, &edge->record, direction);
-	}
-	return last;
-}
-
-/*
- * How long the packets that were sent last may be in flight when the other capture ends. One long delay affects all of
- * them, but losses are independent: if many are missing, a delay that is rarer than a loss is still likely. If a delay
- * longer than all others is likelier than the losses, it may be twice as far from the smallest.
- */
-static int64_t longest_flight(struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all,
-                              double loss)
-{
-	double samples = (double)p->tally[direction].matched;
-	double share = pow(loss, (double)sent_last(p, direction)) / LOST_RATHER;
-	return share * samples < 1 ? 2 * all->most_ns - all->least_ns : reach_of(p, direction, share).most_ns;
-}
-
-/* Packets that were sent before the first one that arrived, and should have been seen with the delays of others. */
-static uint64_t sent_first(const struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all)
-{
-	enum ow_side side = sender(direction);
-	uint64_t first = 0;
-	for (size_t i = 0; i < p->edges; i++) {
-		const struct ow_edge *edge = &p->edge[i];
-		int64_t t = edge->record.time_ns;
-		if (edge->side == side && t < p->tally[direction].first_sent_ns &&
-		    t + all->least_ns >= p->first_ns[!side] &&
-		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
-			first += packets_of_single(p, side, &edge->record, direction);
-	}
-	return first;
-}
-
-/*
- * The same at the start: the packets before the first that arrived may have been faster than all others, and have
- * arrived before the other capture started.
- */
-static int64_t shortest_flight(struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all,
-                               double loss)
-{
-	double samples = (double)p->tally[direction].matched;
-	double share = pow(loss, (double)sent_first(p, direction, all)) / LOST_RATHER;
-	if (share * samples >= 1)
-		return reach_of(p, direction, share).least_ns;
-	int64_t soonest = 2 * all->least_ns - all->most_ns;
-	return soonest > 0 || all->least_ns < 0 ? soonest : 0;
-}
-
-static struct end_rule end_rule_of(struct ow_match_pass *p, enum ow_direction direction)
-{
-	const struct ow_tally *t = &p->tally[direction];
-	struct end_rule rule = {.all = reach_of(p, direction, 0)};
-	if (!t->matched || !rule.all.known)
-		return rule;
-	uint64_t lost = certainly_lost(p, direction, &rule.all);
-	double loss = (double)lost / (double)(lost + t->matched), rare = loss / LOST_RATHER;
-	rule.probable = reach_of(p, direction, rare);
-	rule.overtakes = (double)t->reordered > rare * (double)t->matched;
-	rule.in_flight_ns = p->flight_ns[direction] = longest_flight(p, direction, &rule.all, loss);
-	rule.soonest_ns = shortest_flight(p, direction, &rule.all, loss);
-	p->last_sent[direction] = (struct ow_last_sent){.longest_ns = rule.all.most_ns, .loss = loss};
-	return rule;
-}
-
-/*
- * Whether a packet without a counterpart may still be in flight when the other capture ends. If packets keep their
- * order, none is that was sent before one that arrived.
- */
-static bool in_flight(const struct ow_match_pass *p, enum ow_direction direction, const struct end_rule *rule,
-                      int64_t sent_ns, int64_t end_ns)
-{
-	if (sent_ns >= last_arrived(p, direction))
-		return sent_ns + rule->in_flight_ns > end_ns;
-	return rule->overtakes && sent_ns + rule->probable.most_ns > end_ns;
-}
-
-/*
- * Whether the other capture would have shown this packet, had it not been lost. It arrives at t + delay. If that may be
- * before the other capture's start or after its end, its absence is no evidence, unless a loss is far likelier than
- * such a delay. A received packet that may have been sent before the other capture's start, or after its end, is no
- * evidence either; a further copy is.
- */
-static bool outside_overlap(const struct ow_match_pass *p, const struct ow_edge *edge, uint8_t direction,
-                            const struct end_rule *rule)
-{
-	if (p->plan.untimed || edge->record.flying)
-		return !p->plan.untimed;
-	int64_t t = edge->record.time_ns, first = p->first_ns[!edge->side], last = p->last_ns[!edge->side];
-	const struct ow_tally *tally = direction == OW_DIRECTIONS ? NULL : &p->tally[direction];
-	if (!tally || !tally->matched)
-		return t < first || t > last;
-	int64_t least_ns = t < tally->first_sent_ns ? rule->soonest_ns : rule->probable.least_ns;
-	if (edge->side == sender((enum ow_direction)direction))
-		return t + least_ns < first || in_flight(p, (enum ow_direction)direction, rule, t, last);
-	return !edge->copy && (t - rule->all.least_ns > last || t - rule->all.most_ns < first);
-}
-
-static void note_last_sent(struct ow_match_pass *p, enum ow_direction direction, int64_t sent_ns, enum ow_fate fate,
-                           uint32_t packets)
-{
-	struct ow_last_sent *last = &p->last_sent[direction];
-	if (sent_ns < last_arrived(p, direction))
-		return;
-	int64_t before_end_ns = p->last_ns[!sender(direction)] - sent_ns;
-	last->before_end_ns = before_end_ns > last->before_end_ns ? before_end_ns : last->before_end_ns;
-	last->packets += packets;
-	last->lost += fate == OW_FATE_LOST ? packets : 0;
-}
+/* -- fates ------------------------------------------------------------------------------------------------------- */
 
 static void resolve_edges(struct ow_match_pass *p)
 {
 	/* [OW_DIRECTIONS]: no direction, not used. */
-	const struct end_rule rule[] = {end_rule_of(p, OW_A_TO_B), end_rule_of(p, OW_B_TO_A), {.overtakes = false}};
+	const struct ow_end_rule rule[] = {ow_end_rule(p, OW_A_TO_B), ow_end_rule(p, OW_B_TO_A), {.overtakes = false}};
 	for (size_t i = 0; i < p->edges; i++) {
 		struct ow_edge *edge = &p->edge[i];
 		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, edge->side, edge->record.flow);
-		enum ow_fate fate = outside_overlap(p, edge, e->direction, &rule[e->direction])
+		enum ow_fate fate = ow_outside_overlap(p, edge, e->direction, &rule[e->direction])
 		                            ? OW_FATE_OUTSIDE
 		                            : fate_of(e, edge->side, edge->copy);
-		uint32_t packets = packets_of_single(p, edge->side, &edge->record, e->direction);
+		uint32_t packets = ow_match_packets(p, edge->side, &edge->record, e->direction);
 		count_single(p, edge->side, fate, e->direction, packets);
-		if (e->direction != OW_DIRECTIONS && edge->side == sender((enum ow_direction)e->direction))
-			note_last_sent(p, (enum ow_direction)e->direction, edge->record.time_ns, fate, packets);
+		if (e->direction != OW_DIRECTIONS && edge->side == ow_sender_of((enum ow_direction)e->direction))
+			ow_note_last_sent(p, (enum ow_direction)e->direction, edge->record.time_ns, fate, packets);
 		if (edge->foretold)
 			p->misjudged += edge->fate != fate || edge->direction != e->direction;
 		else
@@ -955,8 +763,8 @@ static void note_usual_delays(struct ow_match_pass *p)
 	bool resent = p->resent[OW_SIDE_A] + p->resent[OW_SIDE_B] > 0;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		if (!resent)
-			p->usual[d] = reach_of(p, d, RARE_DELAY);
-		p->common[d] = reach_of(p, d, FEWER_DELAYS);
+			p->usual[d] = ow_match_reach(p, d, RARE_DELAY);
+		p->common[d] = ow_match_reach(p, d, FEWER_DELAYS);
 	}
 }
 
@@ -1172,7 +980,7 @@ void ow_match_pass_event(const struct ow_match_pass *p, const struct ow_pass_not
 		event.fate = e ? fate_of(e, side, note->copy) : OW_FATE_UNCLASSIFIED;
 	if (note->fate == OW_FATE_MATCHED) {
 		event.direction = e ? current_direction(p, e) : OW_A_TO_B;
-		event.side = side = sender(event.direction);
+		event.side = side = ow_sender_of(event.direction);
 	}
 	event.flow = ow_flow_table_key(p->input[side].flows, note->flow[side]);
 	memcpy(event.number, note->number, sizeof event.number);

@@ -6,6 +6,7 @@
 #include "estimate/skew.h"
 #include "estimate/intervals.h"
 #include "estimate/tally.h"
+#include "base/side.h"
 #include "match/copies_aside.h"
 #include "match/record_batches.h"
 #include "match/flow_pairs.h"
@@ -165,6 +166,14 @@ struct ow_match_pass {
 	void (*progress)(void *arg);
 	void *progress_arg;
 };
+
+/* The packets of the wire for a record that only one side shows. */
+static inline uint32_t ow_match_packets(const struct ow_match_pass *p, enum ow_side side,
+                                        const struct ow_record *record, uint8_t direction)
+{
+	enum ow_direction way = direction < OW_DIRECTIONS ? (enum ow_direction)direction : ow_sent_by(side);
+	return ow_tcp_segments_single(&p->pieces, side, way, record);
+}
 
 int ow_match_pass_init(struct ow_match_pass *pass, const struct ow_match_options *options);
 void ow_match_pass_done(struct ow_match_pass *pass);

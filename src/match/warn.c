@@ -2,6 +2,7 @@
 /* Warnings about the result: damage, clocks, timestamps, truncation, traffic that passes only one point. */
 #include "match/match.h"
 
+#include "base/side.h"
 #include "base/word.h"
 #include "estimate/clock_words.h"
 #include <errno.h>
@@ -512,7 +513,7 @@ static int warn_fragmented(struct ow_match *m)
 	const struct ow_match_pass *p = &m->pass;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		const struct ow_result *r = &m->report.direction[d];
-		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+		unsigned from = ow_sender_of(d);
 		uint64_t here = p->input[from].facts.fragments, there = p->input[!from].facts.fragments;
 		uint64_t alone = here > there ? p->unmatched_fragments[from] : p->unmatched_fragments[!from];
 		uint64_t other = here > there ? p->unmatched_fragments[!from] : p->unmatched_fragments[from];
@@ -548,7 +549,7 @@ static int warn_udp_superframes(struct ow_match *m)
 static int warn_doubled(struct ow_match *m, unsigned side)
 {
 	const struct ow_duplicate_capture_verdict *v = &m->twice[side];
-	unsigned sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	unsigned sends = ow_sent_by(side);
 	if (v->unsure && m->report.direction[sends].lost)
 		return warn(
 			m,
@@ -676,8 +677,8 @@ static int warn_mistaken(struct ow_match *m, unsigned d)
 			"%s: %llu %s lost, %llu arrived that %s does not show, and %llu of %llu are identical to "
 			"others: a packet may have been taken for another, so that both counts, and delays, are off",
 			way_name(d), (unsigned long long)r->lost, ow_plural(r->lost, "packet is", "packets are"),
-			(unsigned long long)unsent, name(d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B),
-			(unsigned long long)alike, (unsigned long long)r->matched);
+			(unsigned long long)unsent, name(ow_sender_of(d)), (unsigned long long)alike,
+			(unsigned long long)r->matched);
 	if (!r->lost)
 		return warn(m,
 		            "%s: packets arrive more than once, and %llu of %llu are identical to others: a duplicate "
@@ -834,7 +835,7 @@ static int warn_last_sent(struct ow_match *m, unsigned d)
 	            "%s: %llu %s sent in the last %s did not arrive until %s ended: the path is interrupted, or they "
 	            "are in flight for longer than any other, which took up to %s; %llu of them count as lost",
 	            way_name(d), (unsigned long long)last->packets, ow_plural(last->packets, "packet", "packets"),
-	            before, name(d == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A), longest, (unsigned long long)last->lost);
+	            before, name(ow_receiver_of(d)), longest, (unsigned long long)last->lost);
 }
 
 /* Whether a capture misses about as many of the packets that it should have received as of those that it sent. */
@@ -849,7 +850,7 @@ static bool misses_alike(const struct ow_match *m, unsigned d)
 static int warn_unsent(struct ow_match *m, unsigned d)
 {
 	const struct ow_result *r = &m->report.direction[d];
-	unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	unsigned from = ow_sender_of(d);
 	uint64_t unsent = r->extra - r->duplicated;
 	bool many = (double)unsent > MANY_UNSENT * (double)r->received;
 	if (unsent < FEW_UNSENT || (!many && !misses_alike(m, d)))

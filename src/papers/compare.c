@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "synopsis/copies.h"
 #include "base/array.h"
+#include "base/side.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static int collect(struct list *list, const struct ow_packet_event *event, enum 
 static int on_packet(void *arg, const struct ow_packet_event *event)
 {
 	struct ow_compare *c = arg;
-	enum ow_side sender = c->options.direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	enum ow_side sender = ow_sender_of(c->options.direction);
 	if (event->fate == OW_FATE_UNCLASSIFIED || event->fate == OW_FATE_OUTSIDE ||
 	    event->direction != c->options.direction)
 		return 0;

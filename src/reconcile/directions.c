@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/id_map.h"
+#include "base/side.h"
 #include "packet/scope_flow.h"
 #include "reconcile/whole_flow.h"
 #include <errno.h>
@@ -362,9 +363,9 @@ static uint8_t way_by_sides(struct decision *c, const struct ow_flow_key *key)
 {
 	int from = side_of(c, key->src, key->version), to = side_of(c, key->dst, key->version);
 	if (from >= 0 && to >= 0)
-		return from == to ? UNKNOWN : from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+		return from == to ? UNKNOWN : ow_sent_by(from);
 	if (from >= 0)
-		return from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+		return ow_sent_by(from);
 	if (to >= 0)
 		return to == OW_SIDE_B ? OW_A_TO_B : OW_B_TO_A;
 	return UNKNOWN;

@@ -9,6 +9,7 @@
  * before a capture started looks like that of the next copy.
  */
 #include "base/array.h"
+#include "base/side.h"
 #include "base/sort.h"
 #include "reconcile/align.h"
 #include "reconcile/matching.h"
@@ -140,11 +141,6 @@ static void tell_only_pair(struct ow_matcher *m, uint32_t q)
 
 /* -- aligning ----------------------------------------------------------------------------------------------------- */
 
-static enum ow_side sender(enum ow_direction way)
-{
-	return way == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
-}
-
 /* The direction of the flow of the oldest, as far as it is known. */
 static enum ow_direction known_way(struct ow_matcher *m, uint32_t q)
 {
@@ -192,7 +188,7 @@ static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint
 {
 	struct ow_group_scratch *x = m->scratch;
 	const struct ow_waiting *w = &m->waiting;
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	int r = 0;
 	x->count[OW_SIDE_A] = x->count[OW_SIDE_B] = 0;
 	uint32_t i = w->queue[q].head[!from], young = 0;
@@ -219,7 +215,7 @@ static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint
 static double loss_cost(const struct ow_matcher *m, enum ow_direction way)
 {
 	const struct ow_group_scratch *x = m->scratch;
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	uint32_t sents = x->count[from], receiveds = x->count[!from];
 	while (sents && receiveds && x->time_ns[from][sents - 1] > x->time_ns[!from][receiveds - 1])
 		sents--;
@@ -237,7 +233,7 @@ static double loss_cost(const struct ow_matcher *m, enum ow_direction way)
  */
 static double copy_cost(const struct ow_matcher *m, enum ow_direction way)
 {
-	bool known = m->copies[way] >= COPIES_MANY && m->scratch->count[!sender(way)] >= GROUP_SMALL;
+	bool known = m->copies[way] >= COPIES_MANY && m->scratch->count[!ow_sender_of(way)] >= GROUP_SMALL;
 	if (!m->copies[way])
 		return OW_ALIGN_NO_COPIES;
 	double share = (double)m->copies[way] / ((double)m->copies[way] + (double)m->plausible[way].samples);
@@ -248,7 +244,7 @@ static double copy_cost(const struct ow_matcher *m, enum ow_direction way)
 static double first_sigma(const struct ow_matcher *m, enum ow_direction way)
 {
 	const struct ow_group_scratch *x = m->scratch;
-	enum ow_side to = !sender(way);
+	enum ow_side to = !ow_sender_of(way);
 	uint32_t n = x->count[to];
 	if (n <= 4 && m->sigma_ns[way] > 0)
 		return m->sigma_ns[way];
@@ -273,7 +269,7 @@ static int64_t least_delay(const struct ow_matcher *m, enum ow_direction way)
 static void note_order(struct ow_matcher *m, enum ow_direction way)
 {
 	struct ow_group_scratch *x = m->scratch;
-	enum ow_side to = !sender(way);
+	enum ow_side to = !ow_sender_of(way);
 	for (uint32_t j = 0; j < x->count[to] && m->fifo[way].mark; j++)
 		ow_fifo_sent(&m->fifo[way], x->time_ns[to][j], &x->not_before_ns[j], &x->not_after_ns[j]);
 }
@@ -282,7 +278,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 {
 	const struct ow_plausible *p = &m->plausible[way];
 	const struct ow_group_scratch *x = m->scratch;
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	/*
 	 * A single packet gives no information about others before the captures started, unless one arrived before it
 	 * was sent.
@@ -316,7 +312,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 static int align(struct ow_matcher *m, uint32_t q, enum ow_direction way, bool ends, bool *ret_crowded)
 {
 	struct ow_group_scratch *x = m->scratch;
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	struct ow_align_model model = model_of(m, way, ends);
 	ow_matching_tell_met(m);
 	note_order(m, way);
@@ -348,7 +344,7 @@ struct fit {
 static struct fit fit_of(const struct ow_matcher *m, enum ow_direction way)
 {
 	const struct ow_group_scratch *x = m->scratch;
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	double *delay = m->scratch->delay, sum = 0;
 	struct fit fit = {.change_ns = fmax(ow_align_sigma(m->aligner), OW_ALIGN_SIGMA_LEAST_NS)};
 	for (uint32_t j = 0; j < x->count[!from]; j++) {
@@ -416,7 +412,7 @@ static int64_t nearest(const struct ow_group_scratch *x, enum ow_side from, uint
 static void tell_arrival(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t j, bool crowded)
 {
 	const struct ow_group_scratch *x = m->scratch;
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	const struct ow_align_arrival *arrival = &x->arrival[j];
 	uint32_t to_entry = x->entry[!from][j], from_entry = x->entry[from][arrival->sent];
 	struct ow_pair pair =
@@ -472,7 +468,7 @@ static bool may_fly(const struct ow_matcher *m, enum ow_direction way, int64_t s
 {
 	const struct ow_plausible *p = &m->plausible[way];
 	int64_t longest = m->flight_ns[way] ? m->flight_ns[way] : p->known ? p->high_ns : 0;
-	return m->ended[!sender(way)] && sent_ns + longest > m->last_ns[!sender(way)];
+	return m->ended[!ow_sender_of(way)] && sent_ns + longest > m->last_ns[!ow_sender_of(way)];
 }
 
 static void tell_sent(struct ow_matcher *m, uint32_t q, enum ow_side from, uint32_t index, bool flying)
@@ -491,7 +487,7 @@ static void tell_sent(struct ow_matcher *m, uint32_t q, enum ow_side from, uint3
 static void tell_missing(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t first, uint32_t end,
                          uint32_t sents, uint32_t uncertain, uint32_t *missing)
 {
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	for (uint32_t i = first; i < end; i++) {
 		int64_t last_ns = m->scratch->time_ns[from][sents - (*missing)--];
 		tell_sent(m, q, from, i, i >= uncertain && may_fly(m, way, last_ns));
@@ -503,7 +499,7 @@ static void tell_decided(struct ow_matcher *m, uint32_t q, enum ow_direction way
                          bool crowded)
 {
 	const struct ow_group_scratch *x = m->scratch;
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	uint32_t next = 0, pairs = 0, uncertain = uncertain_from(x, receiveds);
 	m->scratch->doubtful = false;
 	for (uint32_t j = 0; j < receiveds; j++) {
@@ -561,7 +557,7 @@ static uint32_t pair_first(const struct ow_matcher *m, enum ow_direction way, ui
                            uint32_t most, int64_t least_ns)
 {
 	struct ow_group_scratch *x = m->scratch;
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	uint32_t pairs = 0, next = 0;
 	for (uint32_t j = 0; j < receiveds; j++) {
 		struct ow_align_arrival *out = &x->arrival[j];
@@ -620,7 +616,7 @@ static int decide(struct ow_matcher *m, uint32_t q, int64_t until_ns, bool early
 	int r = collect(m, q, way, ROWS_MAX, early ? INT64_MAX : until_ns, &all);
 	if (r < 0)
 		return r;
-	enum ow_side from = sender(way);
+	enum ow_side from = ow_sender_of(way);
 	uint32_t rows = x->count[!from], sents = x->count[from];
 	bool ends = all && !early && (!rows || x->time_ns[!from][rows - 1] < until_ns) &&
 	            (!sents || x->time_ns[from][sents - 1] < until_ns);
@@ -793,8 +789,9 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 	struct ow_waiting_queue *queue = &m->waiting.queue[q];
 	if (queue->waits[OW_SIDE_A] == 1 && queue->waits[OW_SIDE_B] == 1 && !queue->carry && !queue->told)
 		tell_unsettled(m, q);
-	bool early = queue->way == OW_DIRECTIONS ? queue->waits[side] == ROWS_EARLY && queue->waits[!side] >= ROWS_EARLY
-	                                         : queue->waits[!sender((enum ow_direction)queue->way)] >= ROWS_EARLY;
+	bool early = queue->way == OW_DIRECTIONS
+	                     ? queue->waits[side] == ROWS_EARLY && queue->waits[!side] >= ROWS_EARLY
+	                     : queue->waits[!ow_sender_of((enum ow_direction)queue->way)] >= ROWS_EARLY;
 	return early && !m->one_way ? process(m, q, record->time_ns, true) : 0;
 }
 

@@ -10,6 +10,7 @@
  */
 #include "report/plot.h"
 
+#include "base/side.h"
 #include "base/time.h"
 #include "estimate/delay.h"
 #include "estimate/timeline.h"
@@ -133,7 +134,7 @@ int ow_plot_add(struct ow_plot *plot, const struct ow_packet_event *event)
 {
 	if (event->fate != OW_FATE_LOST && event->fate != OW_FATE_MATCHED)
 		return 0;
-	enum ow_side sender = event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	enum ow_side sender = ow_sender_of(event->direction);
 	struct track *track = &plot->track[event->direction];
 	int64_t sent_ns = event->time_ns[sender];
 	if (event->fate == OW_FATE_LOST)

@@ -11,6 +11,7 @@
 
 #include "base/time.h"
 #include "base/format.h"
+#include "base/side.h"
 #include "base/table.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -328,7 +329,7 @@ static bool is_shown(const struct ow_match_report *report, int direction)
 /* Packets of this direction may be among those that were not counted. */
 static void put_no_packets(const struct style *style, const struct ow_match_report *report, int direction)
 {
-	int from = direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	int from = ow_sender_of(direction);
 	bool aside = report->unclassified[from] || report->outside_overlap[from];
 	fprintf(style->out, "\nno packets from %s%s\n", direction_title[direction],
 	        aside ? ", but see \"not counted\"" : "");

@@ -2,6 +2,7 @@
 /* Counts the truth during a simulation. */
 #include "sim/account.h"
 
+#include "base/side.h"
 int ow_account_init(struct ow_account *account, const struct ow_sim_options *options)
 {
 	*account = (struct ow_account){.stamped = !options->side[OW_SIDE_A].zero_timestamps &&
@@ -23,16 +24,6 @@ void ow_account_done(struct ow_account *account)
 		ow_delays_free(account->delays[i]);
 }
 
-static enum ow_side sender(const struct ow_wire *wire)
-{
-	return wire->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
-}
-
-static enum ow_side receiver(const struct ow_wire *wire)
-{
-	return wire->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A;
-}
-
 void ow_account_sent(struct ow_account *account, const struct ow_wire *wire)
 {
 	struct ow_sim_truth *truth = &account->truth;
@@ -48,7 +39,7 @@ void ow_account_lost(struct ow_account *account, const struct ow_wire *wire, boo
 		account->truth.direction[wire->direction].lost++;
 		account->truth.dropped += dropped;
 	} else if (wire->sent_covered) {
-		account->truth.outside[sender(wire)]++;
+		account->truth.outside[ow_sender_of(wire->direction)]++;
 	}
 }
 
@@ -61,8 +52,8 @@ void ow_account_received(struct ow_account *account, const struct ow_wire *wire,
 {
 	struct ow_result *result = &account->truth.direction[wire->direction];
 	if (!covered || !wire->sent_covered) {
-		account->truth.outside[sender(wire)] += wire->sent_covered && !wire->copy;
-		account->truth.outside[receiver(wire)] += covered;
+		account->truth.outside[ow_sender_of(wire->direction)] += wire->sent_covered && !wire->copy;
+		account->truth.outside[ow_receiver_of(wire->direction)] += covered;
 		return;
 	}
 	if (wire->copy) {

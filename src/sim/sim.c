@@ -4,6 +4,7 @@
  * fate, and the other side expects it. Before a packet is sent, both sides process everything that has arrived by then.
  */
 #include "sim/sim.h"
+#include "base/side.h"
 #include "base/time.h"
 #include "sim/account.h"
 #include "sim/check.h"
@@ -70,7 +71,7 @@ static void break_train(struct ow_wire *wire, bool superframe)
 
 static int pass(struct run *run, struct ow_wire *wire, struct ow_error *err)
 {
-	struct ow_point_side *receiver = run->side[wire->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A];
+	struct ow_point_side *receiver = run->side[ow_receiver_of(wire->direction)];
 	struct ow_sim_path *path = &run->path[wire->direction];
 	struct ow_passage passage;
 	uint64_t dropped = path->dropped;
@@ -105,7 +106,7 @@ static int send_packet(struct run *run, struct ow_wire *wire, struct ow_error *e
 		if (r < 0)
 			return r;
 	}
-	enum ow_side sender = wire->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	enum ow_side sender = ow_sender_of(wire->direction);
 	if (wire->segments > 0) {
 		int r = ow_point_side_send(run->side[sender], wire, err);
 		if (r < 0)
