@@ -55,7 +55,9 @@ struct ow_capture_decoder {
 	bool looked; /* at the first bytes, for a magic */
 	const struct ow_unpack_method *method;
 	void *unpacker;
-	bool between;       /* two members; another one may follow */
+	bool between; /* two members; another one may follow */
+	int failed;   /* unpacking has failed: its errno, */
+	struct ow_error why;
 	size_t packed_used; /* bytes in packed */
 	uint8_t packed[PACKED_BYTES];
 	size_t next, end; /* of the bytes in plain that were not returned */
@@ -404,7 +406,9 @@ static int begin(struct ow_capture_decoder *d, struct ow_error *err)
 	d->looked = true;
 	if (packing != OW_PACKING_NONE) {
 		int r = start_unpacking(d, packing, err);
-		return r < 0 ? r : unpack(d, err);
+		if (r == 0)
+			d->failed = unpack(d, &d->why);
+		return r;
 	}
 	switch (ow_file_kind(p, there)) {
 	case OW_FILE_KIND_CLASSIC:
@@ -440,13 +444,14 @@ static int next_frame(struct ow_capture_decoder *d, struct ow_frame *ret_frame, 
 int ow_capture_decoder_read(struct ow_capture_decoder *d, struct ow_frame *frames, size_t max, struct ow_error *err)
 {
 	size_t n = 0;
+	int r = 0;
 	/* Frames that were returned are invalid now, so that bytes may move. */
-	int r = d->unpacker ? unpack(d, err) : 0;
-	while (n < max && r == 0) {
+	if (d->unpacker && !d->failed)
+		d->failed = unpack(d, &d->why);
+	while (n < max) {
 		r = next_frame(d, &frames[n], err);
 		if (r <= 0)
 			break;
-		r = 0;
 		/* A frame without a time belongs nowhere. */
 		if (frames[n].time_ns <= 0)
 			d->info.untimed++;
@@ -454,7 +459,10 @@ int ow_capture_decoder_read(struct ow_capture_decoder *d, struct ow_frame *frame
 			n++;
 	}
 	/* Damage is reported when the frames before it have been taken: it is found again. */
-	return n ? (int)n : r < 0 ? r : 0;
+	if (n || r < 0 || !d->failed)
+		return n ? (int)n : r;
+	*err = d->why;
+	return d->failed;
 }
 
 bool ow_capture_decoder_ends_whole(const struct ow_capture_decoder *d, struct ow_error *err)
