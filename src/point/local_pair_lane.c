@@ -13,6 +13,9 @@
 #define OPEN_NS   (2 * OW_NS_PER_S)
 #define OPEN_MIN  64
 #define OPEN_MOST 60000
+/* The memory of an empty one, and the share of the memory that they may take. */
+#define OPEN_BYTES 256u
+#define OPEN_SHARE 8u
 /* The longest frames of most links with tags, and of those with jumbo frames. */
 #define FRAME_USUAL 1600u
 #define FRAME_JUMBO 9300u
@@ -56,6 +59,8 @@ static int add_log(struct ow_local_pair *pair, size_t lane, int side, struct ow_
 	uint64_t sightings = memory / (2 * 2 * pair->lanes * sizeof(struct ow_sighting));
 	/* A stream may be ahead of the other one by the lag. */
 	uint64_t open = (uint64_t)((OPEN_NS + (pair->streams ? 2 * o->lag_ns : 0)) / o->length_ns);
+	uint64_t most = memory / OPEN_SHARE / (2 * pair->lanes * OPEN_BYTES);
+	open = open < most ? open : most;
 	open = open < OPEN_MOST ? open : OPEN_MOST;
 	return ow_lane_log_create(&pair->logs, &lane_options, sightings > STAMPS_MIN ? sightings : STAMPS_MIN,
 	                          open > OPEN_MIN ? open : OPEN_MIN, &log->recorded, err);

@@ -107,6 +107,7 @@
 	X(WAS_DISCONNECTED, was_disconnected, "%s was disconnected")                                                 \
 	X(HAD_NOT_GROWN, had_not_grown, "%s had not grown")                                                          \
 	X(WAS_TRUNCATED, was_truncated, "%s was truncated")                                                          \
+	X(WAS_CUT_OFF, was_cut_off, "%s was cut off")                                                                \
 	X(LOST_A_FILE, lost_a_file, "%s lost a file before it was read")                                             \
 	X(OUT_OF_ORDER, out_of_order, "%s was out of order")                                                         \
 	X(INTERFACE_REPLACED, interface_replaced, "%s was replaced")                                                 \

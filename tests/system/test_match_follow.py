@@ -193,6 +193,25 @@ class Follow(command.Case):
 
         self.no_loss(change, "was_truncated")
 
+    def test_a_file_is_cut_off(self):
+        """The writer was killed within a record: what it would have written until the next file is not lost."""
+        self.make()
+        with open(self.b, "rb") as f:
+            head = f.read(24)
+        for path, records in zip((self.path("y1.pcap"), self.path("y2.pcap")), (slice(0, 1800), slice(1850, None))):
+            with open(path, "wb") as f:
+                f.write(head)
+                for t, frame in command.read_pcap(self.b)[records]:
+                    f.write(struct.pack("<IIII", t // 10**9, t % 10**9, len(frame), len(frame)) + frame)
+                if records.stop:
+                    f.truncate(f.tell() - 3)
+        self.follow(self.a, self.path("y?.pcap"), "--one-direction", "--until", "+6s")
+        self.assertEqual(self.process.wait(timeout=PATIENCE), 0, self.errors())
+        self.assertEqual([r for r in self.results() if r["lost"]], [])
+        unknown = [r for r in self.results() if r["status"] == "unknown"]
+        self.assertEqual({r["cause_code"] for r in unknown}, {"was_cut_off"})
+        self.assertLessEqual(len(unknown), 2)
+
     def test_grows_at_one_point_only(self):
         self.make()
         writers = self.run_writers(Writer(self.a, self.path("x.pcap")), Writer(self.b, self.path("y.pcap"), until=1500))

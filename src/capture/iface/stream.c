@@ -26,9 +26,16 @@
 /* The timestamps of a host that jump by this much were made by a clock that was set. */
 #define STEP_NS OW_NS_PER_S
 
+/* Whether frames may be missing before this one, and why. */
+struct gap {
+	bool is;
+	const char *why;
+};
+
 struct gathered {
 	struct ow_frame frame;
 	int64_t arrived_ns;
+	struct gap before;
 };
 
 struct stream {
@@ -41,7 +48,7 @@ struct stream {
 	int64_t heard_ns;          /* steady time of the last bytes, */
 	int64_t first_ns;          /* and of the first frame; INT64_MAX: none */
 	int64_t given_ns;          /* earlier times are given up */
-	bool broken;               /* frames may be missing since the last one */
+	struct gap gap;            /* before the next frame */
 	bool ended;
 	uint64_t dropped; /* packets that the captures before this one lost, as they say, */
 	uint64_t counted; /* and those that are in live.counts */
@@ -90,10 +97,11 @@ static int take_bytes(struct stream *s, struct ow_error *err)
 	case OW_FEED_ENDED:
 		return no_more(s, err);
 	case OW_FEED_CUT:
-		s->broken = true;
+		s->gap = (struct gap){true, s->feed->ops->why(s->feed)};
 		return begin_capture(s, err);
 	case OW_FEED_NEXT:
-		s->broken = s->broken || !ow_capture_decoder_ends_whole(s->decoder, &why);
+		if (!ow_capture_decoder_ends_whole(s->decoder, &why))
+			s->gap = (struct gap){true, "was cut off"};
 		got = begin_capture(s, err);
 		return got < 0 ? got : 1;
 	default:
@@ -119,18 +127,26 @@ static int take_frames(struct stream *s, struct ow_frame *frames, size_t room, s
 
 /* -- time ---------------------------------------------------------------------------------------------------------- */
 
+/* From the latest frame on nothing is known. */
+static void lose(struct stream *s, const char *why)
+{
+	if (s->latest_ns != INT64_MIN)
+		ow_iface_pass(&s->live, s->latest_ns - OW_IFACE_SLACK_NS);
+	ow_iface_lose(&s->live, why);
+}
+
 /* Gives up what is older than the lag. */
 static void give_up(struct stream *s)
 {
 	int64_t now_ns = ow_clock_steady_ns(), latest_ns = s->latest_ns;
 	if (latest_ns == INT64_MIN || s->ended || s->gather_next < s->gathers)
 		return;
-	int64_t wait_ns = s->broken ? OW_IFACE_SLACK_NS : s->lag_ns;
+	int64_t wait_ns = s->gap.is ? OW_IFACE_SLACK_NS : s->lag_ns;
 	int64_t until_ns = (s->feed->waits ? latest_ns + (now_ns - s->heard_ns) : now_ns - s->base_ns) - wait_ns;
 	if (until_ns <= latest_ns || until_ns <= s->live.passed_ns)
 		return;
 	if (!s->live.away)
-		ow_iface_lose(&s->live, s->feed->ops->why(s->feed));
+		lose(s, s->gap.is ? s->gap.why : s->feed->ops->why(s->feed));
 	s->given_ns = s->live.known_ns = until_ns;
 	ow_iface_pass(&s->live, until_ns);
 }
@@ -138,13 +154,13 @@ static void give_up(struct stream *s)
 /* A frame has come: what was given up, or is missing, ends here. */
 static void regain(struct stream *s, int64_t time_ns)
 {
-	if (s->broken && !s->live.away)
-		ow_iface_lose(&s->live, s->feed->ops->why(s->feed));
+	if (s->gap.is && !s->live.away)
+		lose(s, s->gap.why);
 	if (!s->live.away)
 		return;
 	s->live.away = false;
-	s->live.back_ns = s->broken ? time_ns : s->given_ns;
-	s->broken = false;
+	s->live.back_ns = s->gap.is ? time_ns : s->given_ns;
+	s->gap.is = false;
 }
 
 /*
@@ -160,15 +176,17 @@ static bool has_jumped(struct stream *s, int64_t time_ns, int64_t arrived_ns)
 		return true;
 	if (time_ns <= latest_ns + STEP_NS || arrived_ns - time_ns >= s->base_ns - STEP_NS)
 		return false;
-	s->broken = s->broken || arrived_ns - s->first_ns < s->lag_ns;
-	return arrived_ns - s->first_ns >= s->lag_ns;
+	if (arrived_ns - s->first_ns >= s->lag_ns)
+		return true;
+	s->gap = (struct gap){true, "was late or silent"};
+	return false;
 }
 
 /* The place of a frame has passed: nothing is known up to the latest one. */
 static void out_of_order(struct stream *s)
 {
 	if (!s->live.away)
-		ow_iface_lose(&s->live, "was out of order");
+		lose(s, "was out of order");
 	s->live.away = false;
 	s->live.back_ns = s->latest_ns;
 }
@@ -231,7 +249,15 @@ static int read_gathered(struct stream *s, struct ow_iface_frame *frames, size_t
 	int n = 0;
 	while ((size_t)n < room && s->gather_next < s->gathers) {
 		const struct gathered *g = &s->gathered[s->gather_next++];
+		struct gap later = s->gap;
+		s->gap = g->before;
 		int r = accept_frames(s, &g->frame, 1, g->arrived_ns, frames + n, err);
+		/* If the frame was not used, the gap is before the next one. */
+		if (s->gap.is && s->gather_next < s->gathers)
+			s->gathered[s->gather_next].before = s->gap;
+		else if (s->gap.is)
+			later = s->gap;
+		s->gap = later;
 		if (r < 0)
 			return r;
 		n += r;
@@ -360,7 +386,8 @@ static int keep(struct stream *s, const struct ow_frame *frame, struct ow_error 
 		return ow_error_set(err, ENOMEM, "%s: out of memory", s->live.name);
 	}
 	memcpy(data, frame->data, frame->caplen);
-	s->gathered[s->gathers] = (struct gathered){.frame = *frame, .arrived_ns = s->heard_ns};
+	s->gathered[s->gathers] = (struct gathered){.frame = *frame, .arrived_ns = s->heard_ns, .before = s->gap};
+	s->gap.is = false;
 	s->gathered[s->gathers++].frame.data = data;
 	s->gather_bytes += frame->caplen;
 	s->live.linktype = s->gathered[0].frame.linktype;
