@@ -289,7 +289,8 @@ static int take_interface(struct ow_capture_decoder *d, const uint8_t *block, si
 	struct interface interface = {.linktype = load16(d, block + 8),
 	                              .per_second = units_per_second(tsresol ? *tsresol : 6),
 	                              .offset_s = tsoffset ? (int64_t)load64(d, tsoffset) : 0};
-	if (!interface.per_second || llabs(interface.offset_s) > OW_CAPTURE_TIME_MAX_NS / OW_NS_PER_S)
+	const int64_t most_s = OW_CAPTURE_TIME_MAX_NS / OW_NS_PER_S;
+	if (!interface.per_second || interface.offset_s > most_s || interface.offset_s < -most_s)
 		return damaged(d, "its times are not possible", err);
 	note_snaplen(d, load32(d, block + 12));
 	if (d->interfaces == 0)
