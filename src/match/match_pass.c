@@ -124,7 +124,8 @@ static struct ow_tcp_header header_of(const struct ow_match_pass *p, enum ow_sid
 /* All packets of the direction that were sent before this time have their fate. */
 static int64_t decided_before(const struct ow_match_pass *p, enum ow_direction direction)
 {
-	int64_t windows = ow_matcher_groups(p->matcher) ? OW_DETAILS_WINDOWS : 1, now_ns = p->details_ns[direction];
+	int64_t now_ns = p->matcher ? p->details_ns[direction] : INT64_MIN;
+	int64_t windows = p->matcher && ow_matcher_groups(p->matcher) ? OW_DETAILS_WINDOWS : 1;
 	return now_ns == INT64_MIN ? now_ns : ow_time_later(now_ns, -windows * p->plan.window_ns - timestamp_error(p));
 }
 
@@ -916,6 +917,7 @@ int ow_match_pass_begin(struct ow_match_pass *pass, struct ow_matcher **ret_matc
 int ow_match_pass_end(struct ow_match_pass *pass, struct ow_matcher *matcher, int r)
 {
 	const struct ow_flow_table *const keys[OW_SIDES] = {pass->input[OW_SIDE_A].flows, pass->input[OW_SIDE_B].flows};
+	pass->matcher = NULL; /* what is decided now comes in any order */
 	if (r == 0)
 		r = ow_matcher_finish(matcher);
 	if (r == 0) {
@@ -937,7 +939,6 @@ int ow_match_pass_end(struct ow_match_pass *pass, struct ow_matcher *matcher, in
 		pass->impossible[d] = ow_matcher_impossible(matcher, d);
 	}
 	ow_matcher_free(matcher);
-	pass->matcher = NULL;
 	return r;
 }
 
