@@ -755,7 +755,8 @@ static int write_annotated(const struct collector *c, const struct arguments *ar
                            const struct ow_match_report *report, const struct ow_path_report *path,
                            struct ow_error *err)
 {
-	struct ow_annotation annotation = {.packets = c->notes, .window_ns = report->window_ns, .hops = c->hops};
+	struct ow_annotation annotation = {
+		.packets = c->notes, .window_ns = report->window_ns, .interrupted = &ow_interrupted, .hops = c->hops};
 	_Static_assert(OW_ANNOTATE_POINTS >= OW_PATH_POINTS, "a path has more points");
 	for (; path && annotation.points < path->points; annotation.points++)
 		annotation.name[annotation.points] = path->point[annotation.points].name;

@@ -31,12 +31,22 @@ struct annotator {
 	/* of this waiting time and of the one before it */
 	struct copies copies, before;
 	int64_t copies_end_ns;
+	uint64_t last; /* record */
 };
 
 static void copies_done(struct copies *copies)
 {
 	free(copies->seen);
 	ow_id_map_done(&copies->map);
+}
+
+/* The copy begins anew. */
+static void begin_again(struct annotator *a)
+{
+	copies_done(&a->copies);
+	copies_done(&a->before);
+	a->copies = a->before = (struct copies){0};
+	a->copies_end_ns = INT64_MIN;
 }
 
 static uint64_t copies_of(const struct copies *copies, uint64_t id)
@@ -159,11 +169,16 @@ static int comment_of(void *arg, uint64_t number, char comment[OW_COMMENT_MAX], 
 	const void *item, *hop = NULL;
 	struct text text = {.at = comment};
 	uint64_t copy;
+	if (*a->notes->interrupted)
+		return ow_error_set(err, EINTR, "interrupted");
 	int r = ow_record_file_get(a->notes->packets, number, &item, err);
 	if (r == 0 && a->notes->points)
 		r = ow_record_file_get(a->notes->hops, number, &hop, err);
 	if (r < 0)
 		return r;
+	if (number <= a->last)
+		begin_again(a);
+	a->last = number;
 	const struct ow_packet_note *note = item;
 	put(&text, "oneway:");
 	if (!note->id) {

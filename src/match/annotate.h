@@ -2,12 +2,14 @@
 #pragma once
 
 #include "match/packet_notes.h"
+#include <signal.h>
 
 #define OW_ANNOTATE_POINTS 16 /* of a path, at most */
 
 struct ow_annotation {
 	struct ow_record_file *packets; /* packet notes of this capture */
 	int64_t window_ns;              /* the waiting time; identical packets within it are counted as copies */
+	const volatile sig_atomic_t *interrupted; /* not 0: stop */
 	/* Of a path, whose first point this capture is; points is 0 without one. */
 	struct ow_record_file *hops; /* hop notes */
 	unsigned points;

@@ -35,10 +35,14 @@
 struct copy {
 	struct ow_sink *sink;
 	const char *to;
+	bool gzip;
 	ow_comment_of *comment_of;
 	void *arg;
 	bool big_endian; /* of this section */
-	uint64_t number; /* of the last record */
+	/* Files of a set, one after the other: their packets must be the next ones of the set. NULL for one file. */
+	struct ow_reader *set;
+	const char *file; /* the one that is copied */
+	uint64_t number;  /* of the last record */
 	uint8_t *block;
 	size_t room;
 	uint16_t *linktype; /* of the interfaces that were written */
@@ -151,7 +155,26 @@ static uint32_t options_of(const struct copy *c, uint32_t length)
 	return caplen > BLOCK_MAX || PACKET_BYTES + padded(caplen) > length - 4 ? 0 : PACKET_BYTES + padded(caplen);
 }
 
-/* Returns 1 if copying ends, because the block is damaged. */
+/*
+ * The number of the packet in c->block. Returns 1 if it is not the next one of the set: then files of the set cover the
+ * same time.
+ */
+static int next_number(struct copy *c, uint32_t caplen, struct ow_error *err)
+{
+	struct ow_frame frame;
+	c->number++;
+	if (!c->set)
+		return 0;
+	int n = ow_reader_read(c->set, &frame, 1, err);
+	if (n < 0)
+		return n;
+	return n == 0 || ow_reader_last_file(c->set) != c->file || frame.number != c->number ||
+	       frame.caplen != caplen || memcmp(frame.data, c->block + PACKET_BYTES, caplen) != 0;
+}
+
+enum { DAMAGED = 1, NOT_IN_ORDER = 2 };
+
+/* Returns 0, a negative errno, or why copying ends. */
 static int copy_block(struct copy *c, uint32_t length, struct ow_error *err)
 {
 	uint32_t type = load32(c, c->block), options = 0;
@@ -159,9 +182,13 @@ static int copy_block(struct copy *c, uint32_t length, struct ow_error *err)
 	if (type == BLOCK_SECTION && length >= SECTION_BYTES)
 		memset(c->block + 16, 0xff, 8); /* its length: unknown, because it becomes longer */
 	if (packet && !(options = options_of(c, length)))
-		return 1;
-	c->number += packet || type == BLOCK_SIMPLE;
-	return packet ? put_packet(c, c->block, length, options, err) : put(c, c->block, length, err);
+		return DAMAGED;
+	if (!packet) {
+		c->number += type == BLOCK_SIMPLE;
+		return c->set && type == BLOCK_SIMPLE ? NOT_IN_ORDER : put(c, c->block, length, err);
+	}
+	int r = next_number(c, load32(c, c->block + 20), err);
+	return r ? r < 0 ? r : NOT_IN_ORDER : put_packet(c, c->block, length, options, err);
 }
 
 static int copy_blocks(struct copy *c, const char *from, struct ow_error *err)
@@ -180,7 +207,7 @@ static int copy_blocks(struct copy *c, const char *from, struct ow_error *err)
 			r = read_block(c, source, &length, err);
 	}
 	ow_source_close(source);
-	return r < 0 ? r : 0;
+	return r == DAMAGED ? 0 : r;
 }
 
 /* -- frames of any capture -- */
@@ -254,16 +281,81 @@ static int copy_frames(struct copy *c, struct ow_reader *reader, struct ow_error
 	return r;
 }
 
+/* -- sets of files -- */
+
+static bool is_pcapng(const char *path, bool *ret_big_endian)
+{
+	struct ow_source *source;
+	uint8_t head[HEAD_BYTES];
+	size_t got;
+	if (ow_source_open(path, &source, NULL) < 0)
+		return false;
+	bool is = ow_source_read(source, head, sizeof head, &got, NULL) == 0 && got == sizeof head &&
+	          ow_load_le32(head) == BLOCK_SECTION;
+	*ret_big_endian = is && ow_load_be32(head + 8) == ORDER_MAGIC;
+	ow_source_close(source);
+	return is;
+}
+
+/* Whether all files are pcapng with one byte order, so that they can follow each other in one file. */
+static bool can_follow(const struct ow_reader *set)
+{
+	bool big = false, first = false;
+	for (size_t i = 0; ow_reader_file(set, i); i++) {
+		if (!is_pcapng(ow_reader_file(set, i), &big) || (i && big != first))
+			return false;
+		first = big;
+	}
+	return ow_reader_file(set, 0);
+}
+
+/* Copies the files of a set one after the other. NOT_IN_ORDER: they cannot be. */
+static int copy_files(struct copy *c, struct ow_reader *set, struct ow_error *err)
+{
+	struct ow_frame frame;
+	int r = can_follow(set) ? 0 : NOT_IN_ORDER;
+	c->set = set;
+	for (size_t i = 0; r == 0 && (c->file = ow_reader_file(set, i)); i++)
+		r = copy_blocks(c, c->file, err);
+	if (r == 0 && ow_reader_read(set, &frame, 1, err) != 0)
+		r = NOT_IN_ORDER;
+	c->set = NULL;
+	return r;
+}
+
+/* What was written of a set is left out, and it is copied frame by frame. */
+static int start_again(struct copy *c, struct ow_reader *set, struct ow_error *err)
+{
+	ow_sink_abort(c->sink);
+	c->sink = NULL;
+	c->number = 0;
+	c->big_endian = false;
+	int r = ow_sink_open(c->to, c->gzip, &c->sink, err);
+	return r < 0 ? r : ow_reader_rewind(set, err);
+}
+
+static int copy_set(struct copy *c, struct ow_reader *set, struct ow_error *err)
+{
+	int r = copy_files(c, set, err);
+	if (r != NOT_IN_ORDER)
+		return r;
+	r = start_again(c, set, err);
+	return r < 0 ? r : copy_frames(c, set, err);
+}
+
 static int copy_capture(struct copy *c, const char *from, struct ow_error *err)
 {
 	struct ow_reader *reader;
-	uint64_t port;
+	uint64_t number;
 	int r = ow_reader_open(from, &reader, err);
 	if (r < 0)
 		return r;
 	const struct ow_reader_info *info = ow_reader_info(reader);
-	bool blocks = strcmp(info->format, "pcapng") == 0 && !info->files && !ow_reader_port_of_path(from, &port);
-	r = blocks ? copy_blocks(c, from, err) : copy_frames(c, reader, err);
+	bool port = ow_reader_port_of_path(from, &number) > 0;
+	if (!info->files && !port && strcmp(info->format, "pcapng") == 0)
+		r = copy_blocks(c, from, err);
+	else
+		r = info->files && !port ? copy_set(c, reader, err) : copy_frames(c, reader, err);
 	ow_reader_close(reader);
 	return r;
 }
@@ -273,9 +365,8 @@ int ow_comment_copy(const char *from, const char *to, uint64_t records, ow_comme
 {
 	struct copy c = {.to = to, .comment_of = comment_of, .arg = arg};
 	enum ow_file_format format;
-	bool gzip;
-	ow_writer_options_of_name(to, &format, &gzip);
-	int r = ow_sink_open(to, gzip, &c.sink, err);
+	ow_writer_options_of_name(to, &format, &c.gzip);
+	int r = ow_sink_open(to, c.gzip, &c.sink, err);
 	if (r < 0)
 		return r;
 	r = copy_capture(&c, from, err);

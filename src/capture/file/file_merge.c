@@ -50,7 +50,8 @@ struct ow_file_merge {
 	size_t members, begun;
 	struct opened *opened[OW_FILE_MERGE_OPEN];
 	unsigned open;
-	size_t memory; /* of the open files */
+	const struct member *last; /* of the frame that was returned last */
+	size_t memory;             /* of the open files */
 	uint64_t number;
 	uint64_t passed_bytes; /* of the files that were read to their end */
 	size_t ignored;        /* files of folders that are no captures */
@@ -339,6 +340,7 @@ static size_t take(struct ow_file_merge *m, struct opened *file, struct ow_frame
 		return 0;
 	*ret_frame = *frame;
 	ret_frame->number = ++m->number;
+	m->last = file->member;
 	return 1;
 }
 
@@ -359,6 +361,7 @@ static size_t take_many(struct ow_file_merge *m, struct ow_frame *frames, size_t
 	}
 	if (file->next < file->count && file->frame[file->next].time_ns)
 		file->time_ns = file->frame[file->next].time_ns;
+	m->last = n ? file->member : m->last;
 	return n;
 }
 
@@ -390,6 +393,16 @@ int ow_file_merge_read(struct ow_file_merge *m, struct ow_frame *frames, size_t 
 			return r;
 	}
 	return (int)n;
+}
+
+const char *ow_file_merge_file(const struct ow_file_merge *m, size_t i)
+{
+	return i < m->members ? m->member[i].path : NULL;
+}
+
+const char *ow_file_merge_last_file(const struct ow_file_merge *m)
+{
+	return m->last ? m->last->path : NULL;
 }
 
 int ow_file_merge_rewind(struct ow_file_merge *m, struct ow_error *err)

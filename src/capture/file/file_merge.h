@@ -21,6 +21,8 @@ struct ow_file_merge;
 int ow_file_merge_open(const char *name, const struct ow_file_set *set, struct ow_file_merge **ret_merge,
                        struct ow_error *err);
 void ow_file_merge_close(struct ow_file_merge *merge);
+const char *ow_file_merge_file(const struct ow_file_merge *merge, size_t i);
+const char *ow_file_merge_last_file(const struct ow_file_merge *merge);
 const struct ow_reader_info *ow_file_merge_info(const struct ow_file_merge *merge);
 int ow_file_merge_read(struct ow_file_merge *merge, struct ow_frame *frames, size_t max, struct ow_error *err);
 const char *ow_file_merge_damage(const struct ow_file_merge *merge);

@@ -191,6 +191,16 @@ const char *ow_reader_note(const struct ow_reader *r)
 	return r->file ? NULL : ow_file_merge_note(r->merge);
 }
 
+const char *ow_reader_file(const struct ow_reader *r, size_t i)
+{
+	return r->file ? NULL : ow_file_merge_file(r->merge, i);
+}
+
+const char *ow_reader_last_file(const struct ow_reader *r)
+{
+	return r->file ? NULL : ow_file_merge_last_file(r->merge);
+}
+
 uint64_t ow_reader_position(const struct ow_reader *r)
 {
 	return r->file ? ow_file_reader_position(r->file) : ow_file_merge_position(r->merge);

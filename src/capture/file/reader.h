@@ -60,6 +60,11 @@ const char *ow_reader_damage(const struct ow_reader *reader);
 /* What a user should know about the files of a set, in a line; NULL if there is nothing. */
 const char *ow_reader_note(const struct ow_reader *reader);
 
+/* The i-th file of a set that has frames, in the order in which they begin; NULL if there are fewer, or it is one file. */
+const char *ow_reader_file(const struct ow_reader *reader, size_t i);
+/* That of the frame that was read last; the same pointer. */
+const char *ow_reader_last_file(const struct ow_reader *reader);
+
 /* Bytes of the file consumed so far, for progress reports. */
 uint64_t ow_reader_position(const struct ow_reader *reader);
 
