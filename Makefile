@@ -89,6 +89,7 @@ bench: build/.packages-bench all
 	@bench/bench_flows_query build/oneway
 	@build/bench/bench_capture
 	@build/bench/bench_flood
+	@build/bench/bench_scope
 
 fuzz: build-fuzz/.werror-$(WERROR)
 	@ninja -C build-fuzz fuzzers

@@ -80,7 +80,7 @@ static void run(struct bench *b, uint32_t flows, double loss, int rounds)
 {
 	struct ow_scope_verdict_options options = {.length_ns = LENGTH_NS, .horizon = 2, .secret = 7};
 	struct ow_scope_verdict *v;
-	struct ow_scope_sums sums;
+	struct ow_scope_sums sums = {0};
 	struct ow_scope_event events[OW_SCOPE_EVENTS_MAX];
 	struct ow_random random;
 	double note = 1e9, judge = 1e9;

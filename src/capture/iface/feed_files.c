@@ -74,7 +74,7 @@ static size_t place_of(const struct files_feed *f, const struct stat *st, bool *
 static int64_t first_packet(const char *path, struct ow_error *err)
 {
 	struct ow_capture_decoder *decoder = NULL;
-	struct ow_frame frame;
+	struct ow_frame frame = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : ow_error_set(err, errno, "%s: cannot open: %s", path, strerror(errno));
