@@ -122,10 +122,12 @@ static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *
 	return 0;
 }
 
-/* Whether a packet is identical to one that waits for its arrival since an earlier interval. */
+/* Whether a packet is identical to one that waits for its arrival since an earlier interval, or may have been sent before
+ * the first one. */
 struct doubts {
 	const struct ow_comparison *c;
-	struct ow_keyset earlier; /* of intervals that are compared but have no result yet */
+	struct ow_keyset
+		earlier; /* of intervals that are compared but have no result yet; of copies, at the beginning */
 };
 
 static uint64_t name(const struct ow_comparison *c, uint64_t id)
@@ -153,11 +155,23 @@ static int note_earlier(struct doubts *d)
 	return r;
 }
 
+/* Copies of packets that may have been on their way when the first interval began. */
+static int note_begun(struct doubts *d)
+{
+	const struct ow_interval_packets *packets = d->c->slot.packets;
+	int r = 0;
+	for (size_t i = 0; !d->c->missing->begun && i < packets->copies && r == 0; i++)
+		r = ow_keyset_add(&d->earlier, name(d->c, packets->copy[i].id));
+	return r;
+}
+
 static int erase(struct comparison *f)
 {
 	int64_t begin = ow_clock_steady_ns();
 	struct doubts doubts = {.c = &f->c};
 	int r = note_earlier(&doubts);
+	if (r == 0)
+		r = note_begun(&doubts);
 	if (r == 0 && (doubts.earlier.used || ow_interval_results_waiting(f->c.missing->results))) {
 		f->steps.doubt = in_doubt;
 		f->steps.arg = &doubts;

@@ -2,6 +2,7 @@
 #include "exchange/exchange_identical.h"
 
 #include "base/array.h"
+#include "base/time.h"
 #include "exchange/method.h"
 #include "reconcile/late_packets.h"
 #include "result/cause.h"
@@ -50,6 +51,33 @@ void ow_missing_done(struct ow_missing *missing)
 	ow_keyset_done(&missing->set[1]);
 	ow_interval_copies_free(missing->copies);
 	ow_interval_results_free(missing->results);
+}
+
+#define AMID 4 /* packets of which the first one would have been seen */
+
+void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c, bool compared, size_t others)
+{
+	const struct ow_interval_packets *packets = c->slot.packets;
+	struct ow_interval_result *r = &c->outcome.result;
+	size_t count = compared ? packets->count : 0;
+	bool first = !missing->begun, same = 2 * packets->copies > count;
+	missing->begun = compared && !c->outcome.odd;
+	if (c->cost.missing_ns > 0 && (!missing->round_trip_ns || c->cost.missing_ns < missing->round_trip_ns))
+		missing->round_trip_ns = c->cost.missing_ns;
+	if (count < AMID) {
+		missing->amid &= !compared;
+		return;
+	}
+	const struct ow_sighting *sent = packets->sighting;
+	int64_t gap_ns = (sent[count - 1].time_ns - sent[0].time_ns) / (int64_t)(count - 1);
+	if (first)
+		missing->amid = same && !others && sent[0].time_ns < AMID * gap_ns;
+	if (!missing->amid || !same || gap_ns >= missing->round_trip_ns || r->status != OW_RESULT_MEASURED)
+		return;
+	char every[OW_DURATION_TEXT];
+	ow_duration_text((double)gap_ns, every);
+	r->status = OW_RESULT_PARTIAL;
+	snprintf(r->cause, sizeof r->cause, ow_cause_identical_delays, every);
 }
 
 /* -- in turn ------------------------------------------------------------------------------------------------------ */
@@ -346,6 +374,7 @@ static int align_name(struct alignment *g, struct identical *n)
 		                            g->fate, &counts);
 	g->c->outcome.result.duplicated += counts.duplicated;
 	g->c->outcome.close += counts.close;
+	g->c->outcome.odd |= counts.odd;
 	return r < 0 ? r : take_fates(g, n);
 }
 

@@ -24,7 +24,18 @@ struct ow_missing {
 	uint32_t age;       /* number of intervals in the first */
 	bool out_of_memory; /* always ask `results` */
 	struct ow_interval_copies *copies;
+	bool begun;            /* the interval before was compared, and its copies took as long as other packets */
+	bool amid;             /* identical packets may have been under way before the first one was */
+	int64_t round_trip_ns; /* the least time that an answer took; 0 = not known */
 };
+
+/*
+ * If most packets are identical, and were sent already when the first interval began, the n-th that arrives need not be the
+ * n-th that was sent: all delays may be longer by a multiple of the time between two packets. The result says so, if the
+ * points' own messages show that the path may be that long. To be called for each interval; compared: else it is unknown;
+ * others: delays of other packets, by which those of the first interval are aligned.
+ */
+void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c, bool compared, size_t others);
 
 /* The interval is compared: its missing packets may arrive later. */
 void ow_missing_add(struct ow_missing *missing, const struct ow_comparison *c);

@@ -338,10 +338,12 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 		memcpy(o->result.cause, cause, sizeof cause);
 	}
 	bool compared = c->stage == OW_STAGE_READY && !o->estimated;
+	size_t others = o->delay.count;
 	if (c->stage == OW_STAGE_READY)
 		ow_comparison_correct(c);
 	if (compared)
 		r = ow_identical_regroup(c);
+	ow_missing_doubt_delays(&s->missing, c, compared && r == 0, others);
 	if (compared && r == 0)
 		ow_forecast_learn_sample(&s->forecast, o->delay.ns, o->delay.count, o->result.matched,
 		                         ow_result_clock_added_ns(&o->result));

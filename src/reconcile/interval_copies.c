@@ -240,13 +240,15 @@ static int align(struct ow_interval_copies *c, const struct ow_copy_times *of, c
 	return r < 0 ? r : translate(c, ret_input) && !crowded;
 }
 
-/* Adds up, for times in order, how many follow the one before by less than a 16th of the gap, and by less than half of it. */
-static void count_gaps(const int64_t *time_ns, uint32_t count, int64_t gap_ns, int sign, int ret_gaps[2])
+/* Adds up, for times in order, how many follow the one before within this time, and how many others within half of the
+ * gap. */
+static void count_gaps(const int64_t *time_ns, uint32_t count, int64_t close_ns, int64_t gap_ns, int sign,
+                       int ret_gaps[2])
 {
 	for (uint32_t i = 1; i < count; i++) {
 		int64_t apart_ns = time_ns[i] - time_ns[i - 1];
 		if (apart_ns < gap_ns / 2)
-			ret_gaps[apart_ns > gap_ns / 16] += sign;
+			ret_gaps[apart_ns > close_ns] += sign;
 	}
 }
 
@@ -265,8 +267,8 @@ static uint32_t count_close(const struct ow_interval_copies *c, const struct ow_
 	*ret_clear = false;
 	if (!gap_ns || (p->known ? p->high_ns - p->low_ns >= gap_ns : of->receiveds < CLOSE_LEAST))
 		return 0;
-	count_gaps(of->received_ns, of->receiveds, gap_ns, 1, more);
-	count_gaps(sent_ns, sents, gap_ns, -1, more);
+	count_gaps(of->received_ns, of->receiveds, gap_ns / 64, gap_ns, 1, more);
+	count_gaps(sent_ns, sents, gap_ns / 16, gap_ns, -1, more);
 	*ret_clear = more[0] > 0 && more[0] > 2 * more[1];
 	return more[0] > 0 ? (uint32_t)more[0] : 0;
 }
@@ -351,19 +353,27 @@ static uint64_t pair_since(const struct ow_copy_times *of, const struct verdict 
 	return duplicated;
 }
 
-int ow_interval_copies_pair(struct ow_interval_copies *c, const struct ow_copy_times *of, struct ow_copy_fate *ret_fate,
-                            struct ow_copy_counts *ret_counts)
+/* Whether most pairs take as long as other packets. If not, some were sent before the first interval. One that takes much
+ * less is another's. */
+static bool check_pairs(const struct ow_interval_copies *c, const struct ow_copy_times *of, struct ow_copy_fate *fate)
 {
-	bool equal = !of->receiveds || (!of->waiting && of->sents == of->receiveds);
-	struct verdict verdict;
-	*ret_counts = (struct ow_copy_counts){0};
-	if (equal || !c || !fits(c, of)) {
-		ret_counts->duplicated =
-			pair_in_turn(of, 0, equal ? OW_LATE_PACKETS_ANY : OW_LATE_PACKETS_OLDEST, ret_fate);
-		for (uint32_t j = 0; equal && c && j < of->receiveds; j++)
-			note(c, of->id, of->sent_ns[j], of->received_ns[j]);
-		return 0;
+	uint32_t pairs = 0, within = 0;
+	for (uint32_t j = 0; c && c->plausible.known && j < of->receiveds; j++) {
+		if (fate[j].sent == OW_ALIGN_NONE)
+			continue;
+		int64_t delay_ns = of->received_ns[j] - of->sent_ns[of->waiting + fate[j].sent];
+		bool fast = delay_ns < c->plausible.low_ns;
+		within += !fast && delay_ns <= c->plausible.high_ns;
+		fate[j].doubtful |= fast;
+		pairs++;
 	}
+	return 2 * within >= pairs;
+}
+
+static int pair_unequal(struct ow_interval_copies *c, const struct ow_copy_times *of, struct ow_copy_fate *fate,
+                        struct ow_copy_counts *ret_counts)
+{
+	struct verdict verdict;
 	int r = align_all(c, of, &verdict);
 	if (r < 0)
 		return r;
@@ -372,10 +382,33 @@ int ow_interval_copies_pair(struct ow_interval_copies *c, const struct ow_copy_t
 	ret_counts->duplicated = verdict.duplicated;
 	ret_counts->close = close > surplus ? close - surplus : 0;
 	if (verdict.sure)
-		pair_aligned(c, of, verdict.arrival, ret_fate);
+		pair_aligned(c, of, verdict.arrival, fate);
 	else if (of->sents == of->receiveds) /* all have arrived */
-		ret_counts->duplicated = pair_in_turn(of, 0, OW_LATE_PACKETS_ANY, ret_fate);
+		ret_counts->duplicated = pair_in_turn(of, 0, OW_LATE_PACKETS_ANY, fate);
 	else
-		ret_counts->duplicated = pair_since(of, &verdict, ret_fate);
+		ret_counts->duplicated = pair_since(of, &verdict, fate);
 	return 0;
+}
+
+int ow_interval_copies_pair(struct ow_interval_copies *c, const struct ow_copy_times *of, struct ow_copy_fate *ret_fate,
+                            struct ow_copy_counts *ret_counts)
+{
+	bool equal = !of->receiveds || (!of->waiting && of->sents == of->receiveds), fit = c && fits(c, of);
+	int r = 0;
+	*ret_counts = (struct ow_copy_counts){0};
+	if (equal || !fit) {
+		ret_counts->duplicated =
+			pair_in_turn(of, 0, equal ? OW_LATE_PACKETS_ANY : OW_LATE_PACKETS_OLDEST, ret_fate);
+		ret_counts->odd = !check_pairs(c, of, ret_fate);
+	}
+	if (fit && (!equal || ret_counts->odd)) {
+		r = pair_unequal(c, of, ret_fate, ret_counts);
+		ret_counts->odd = r == 0 && !check_pairs(c, of, ret_fate);
+		equal = false;
+	}
+	for (uint32_t j = 0; r == 0 && ret_counts->odd && j < of->receiveds; j++)
+		ret_fate[j].doubtful = true;
+	for (uint32_t j = 0; equal && c && !ret_counts->odd && j < of->receiveds; j++)
+		note(c, of->id, of->sent_ns[j], of->received_ns[j]);
+	return r;
 }

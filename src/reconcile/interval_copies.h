@@ -52,6 +52,7 @@ struct ow_copy_fate {
 struct ow_copy_counts {
 	uint64_t duplicated; /* arrivals that are no first ones */
 	uint64_t close;      /* arrivals of which it is not clear: late, or duplicated and as many more lost */
+	bool odd;            /* they do not take as long as other packets: all are doubtful */
 };
 
 /*

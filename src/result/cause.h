@@ -63,6 +63,8 @@
 	  "%" PRIu64 " identical %s, late in their turn: some may be lost here, and others late")                    \
 	X(IDENTICAL_CLOSE, identical_close,                                                                          \
 	  "%" PRIu64 " identical %s close to others: late, or duplicates and as many others lost")                   \
+	X(IDENTICAL_DELAYS, identical_delays,                                                                        \
+	  "identical packets, one every %s: their delays may be longer by a multiple of that")                       \
 	X(UNDECIDED_ENDED, undecided_ended, "%" PRIu64 " %s undecided: the run ended before they could arrive")      \
 	X(UNDECIDED_BEGUN, undecided_begun,                                                                          \
 	  "%" PRIu64 " %s undecided: by the clocks they may have arrived before the run")                            \

@@ -113,13 +113,35 @@ static void test_in_turn(void **state)
 	assert_int_equal(paired(&in), 2);
 }
 
+/* Ten were on their way when the first interval began, and ten are at its end: in order all would take 0.7 ms, while other
+ * packets take 50. */
+static void test_under_way(void **state)
+{
+	(void)state;
+	struct ow_interval_copies *copies;
+	struct input in = {.of = {.sents = 200, .receiveds = 200}};
+	for (uint32_t i = 0; i < 200; i++) {
+		in.sent_ns[i] = 5 * MS * i;
+		in.received_ns[i] = 5 * MS * i + 700000;
+	}
+	for (int known = 0; known < 2; known++) {
+		assert_int_equal(ow_interval_copies_create(&copies), 0);
+		ow_interval_copies_begin(copies);
+		for (int i = 0; known && i < 100; i++)
+			ow_plausible_add(&copies->plausible, 50 * MS + i * MS / 50);
+		pair(copies, &in, 0);
+		assert_int_equal(in.counts.odd, known);
+		for (uint32_t j = 0; j < 200; j++)
+			assert_int_equal(in.fate[j].doubtful, known);
+		ow_interval_copies_free(copies);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_together),
-		cmocka_unit_test(test_duplicates),
-		cmocka_unit_test(test_all_arrive),
-		cmocka_unit_test(test_in_turn),
+		cmocka_unit_test(test_together), cmocka_unit_test(test_duplicates), cmocka_unit_test(test_all_arrive),
+		cmocka_unit_test(test_in_turn),  cmocka_unit_test(test_under_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

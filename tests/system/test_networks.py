@@ -474,6 +474,35 @@ table netdev twice {{
                     self.assertLessEqual(abs(r["lost"] - 200 / 19), 1 + in_doubt(r), brief(lane))
 
 
+    def running(self, *others):
+        """Packets that are all the same, and these, are on their way when the points begin, on a path of 50 ms. None is lost."""
+        n = self.network(networks.Fork, slow=(0.05, 0.001))
+        n.source("s", [stream("10.2", count=1800, rate=200, same=True, id=0, df=0x4000), *others])
+        n.go()
+        time.sleep(1)
+        pair = networks.Pair(self, n)
+        pair.begin()
+        n.wait()
+        pair.end()
+        for r in pair.results["london"] + pair.results["paris"]:
+            self.assert_conserved(r)
+            self.assertFalse(r["lost"], r)
+        return [r for r in pair.lane("london") if r["sent"] > 100]
+
+    def test_identical_running(self):
+        """Other packets show how long the path is, so none is paired with one that was sent later."""
+        for r in self.running(stream("10.2", count=900, rate=100, size=300)):
+            self.assertTrue(r["status"] == "measured" or r["cause_code"] in ("identical_close", "identical_late"), r)
+            if r["delay_ns"]["mean"]:
+                self.assertTrue(45e6 < r["delay_ns"]["min"] and r["delay_ns"]["mean"] < 100e6, r)
+
+    def test_identical_running_alone(self):
+        """Nothing shows it: the delay may be longer."""
+        lane = self.running()
+        for r in lane:
+            self.assertIn(r.get("cause_code"), ("identical_delays", "identical_close", "identical_late"), brief(lane))
+
+
 class OneRouter(Case):
     def live(self, n, name, between):
         """Results of live between two interfaces while the sources send, of the first direction."""
