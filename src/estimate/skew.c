@@ -175,8 +175,8 @@ bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb)
 	bool plain = rise >= SWING_LEAST_NS && spread <= UNEXPLAINED * rise && fabs(slope) <= PPB_MOST;
 	double best = both ? roomiest(drift) : 0;
 	int64_t at_ns, gained_ns;
-	bool few;
-	if (plain && ow_step_fit(y, n) < spread && ow_skew_step(drift, &at_ns, &gained_ns, &few))
+	bool unsure;
+	if (plain && ow_step_fit(y, n) < spread && ow_skew_step(drift, &at_ns, &gained_ns, &unsure))
 		return false;
 	bool causal = both && room(drift, best) > -NOISE_NS;
 	bool proved = both && room(drift, best) >= 0 && room(drift, 0) < -NOISE_NS;
@@ -320,18 +320,18 @@ static int64_t time_of(const struct ow_skew *d, unsigned at)
 	return d->start_ns + (int64_t)at * d->width_ns + d->width_ns / 2;
 }
 
-static bool shown_by_few(const struct ow_skew *d, unsigned at, unsigned zone)
+/* Whether something else may look like this step: few packets, or a change of one direction by chance. */
+static bool is_unsure(const struct ow_skew *d, unsigned at, unsigned zone, double gained)
 {
-	uint64_t least = UINT64_MAX;
+	bool unsure = false;
 	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
 		struct change c = change_of(d, way, at, zone, OW_SKEW_BINS);
-		uint64_t packets = c.before.packets < c.after.packets ? c.before.packets : c.after.packets;
-		least = packets < least ? packets : least;
+		unsure |= c.before.packets <= STEP_FEW || c.after.packets <= STEP_FEW || c.spread > fabs(gained);
 	}
-	return least <= STEP_FEW;
+	return unsure;
 }
 
-bool ow_skew_step(const struct ow_skew *d, int64_t *ret_at_ns, int64_t *ret_ns, bool *ret_few)
+bool ow_skew_step(const struct ow_skew *d, int64_t *ret_at_ns, int64_t *ret_ns, bool *ret_unsure)
 {
 	double most = 0;
 	unsigned zone = zone_of(d);
@@ -343,7 +343,7 @@ bool ow_skew_step(const struct ow_skew *d, int64_t *ret_at_ns, int64_t *ret_ns, 
 		most = gained;
 		*ret_at_ns = time_of(d, at);
 		*ret_ns = llrint(gained);
-		*ret_few = shown_by_few(d, at, zone);
+		*ret_unsure = is_unsure(d, at, zone, gained);
 	}
 	return most != 0;
 }

@@ -57,10 +57,10 @@ bool ow_skew_refine(const struct ow_skew *drift, double *ret_ppb);
 /*
  * Detects that a clock was set during the captures. From one stretch of time to the next the fastest packets of one
  * direction become slower and those of the other become faster by the same amount, which is more than the fastest
- * packets vary before and after. ret_ns: what B's clock gained; ret_at_ns: the time at A; ret_few: one or two packets of a
- * direction, before or after it, are all that shows it.
+ * packets vary before and after. ret_ns: what B's clock gained; ret_at_ns: the time at A; ret_unsure: one or two packets of
+ * a direction, before or after it, are all that shows it, or they vary by more than that.
  */
-bool ow_skew_step(const struct ow_skew *drift, int64_t *ret_at_ns, int64_t *ret_ns, bool *ret_few);
+bool ow_skew_step(const struct ow_skew *drift, int64_t *ret_at_ns, int64_t *ret_ns, bool *ret_unsure);
 
 /*
  * The same where hardly any packets of the other direction are there to compare with: a clock was set, or the route

@@ -654,7 +654,7 @@ static bool match_copy(struct ow_match_pass *p, enum ow_side side, const struct 
 	pair.record[side] = record;
 	pair.record[!side] = &other;
 	p->resent[!side]++;
-	on_matched(p, &pair, OW_UNCERTAIN);
+	on_matched(p, &pair, other.lag_ns ? OW_UNCERTAIN : OW_CERTAIN);
 	return true;
 }
 

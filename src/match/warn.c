@@ -374,19 +374,19 @@ static int warn_shift(struct ow_match *m)
 static int warn_step(struct ow_match *m)
 {
 	int64_t at_ns, gained_ns;
-	bool few;
+	bool unsure;
 	char when[WHEN_TEXT], text[OW_DURATION_TEXT];
 	if (m->pass.plan.untimed)
 		return 0;
-	if (!ow_skew_step(&m->pass.skew, &at_ns, &gained_ns, &few))
+	if (!ow_skew_step(&m->pass.skew, &at_ns, &gained_ns, &unsure))
 		return warn_shift(m);
 	ow_duration_text(fabs((double)gained_ns), text);
 	return warn(
 		m,
 		"a clock was set while it captured%s: at about %s packets become %s by %s from A to B, and %s by as "
 		"much from B to A; no offset is right before and after",
-		few ? ", or one or two packets were taken for others that look the same" : "", when_text(at_ns, when),
-		gained_ns > 0 ? "slower" : "faster", text, gained_ns > 0 ? "faster" : "slower");
+		unsure ? ", or the route changed, or packets were taken for others that look the same" : "",
+		when_text(at_ns, when), gained_ns > 0 ? "slower" : "faster", text, gained_ns > 0 ? "faster" : "slower");
 }
 
 static int warn_drift(struct ow_match *m)
