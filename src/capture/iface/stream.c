@@ -225,8 +225,10 @@ static int accept_frames(struct stream *s, const struct ow_frame *from, size_t c
 		if (has_jumped(s, time_ns, arrived_ns)) {
 			char step[OW_DURATION_TEXT];
 			ow_duration_text((double)llabs(time_ns - s->latest_ns), step);
-			return ow_error_set(err, EIO, "%s: the times of its packets jump %s by %s: its clock was set",
-			                    s->live.name, time_ns < s->latest_ns ? "back" : "forward", step);
+			return ow_error_set(
+				err, EIO,
+				"%s: the times of its packets jump %s by %s: its clock was set, or this host slept",
+				s->live.name, time_ns < s->latest_ns ? "back" : "forward", step);
 		}
 		if (!accept_frame(s, time_ns, arrived_ns))
 			continue;
