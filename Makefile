@@ -34,7 +34,7 @@ DESTDIR ?=
 SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo prove faults networks soak scarce bare perturb accuracy bench fuzz lint format install clean
+.PHONY: all test demo prove prove-memory faults networks soak scarce bare perturb accuracy bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -78,6 +78,10 @@ perturb: all
 
 accuracy: all
 	@tests/cli/check-flows-accuracy --flows 100000 --packets 4000000 build/oneway
+
+# Peak memory does not grow with the number of rotated files.
+prove-memory: all
+	@tests/cli/check-simulated-paths build/oneway memory_of_many_files
 
 bench: build/.packages-bench all
 	@ninja -C build benchmarks
