@@ -23,7 +23,19 @@ static void put_flow(FILE *out, const struct ow_flow_hops_report *r, const struc
 	const struct ow_flow_hop *h = &flow->hop[hop];
 	ow_flow_select_key_text(r->select, &flow->key, key);
 	ow_format_clean(key, false, clean, sizeof clean);
-	fprintf(out, "%s%s > %s  %s\n", left, name_of(r, h->from, from), name_of(r, h->to, to), clean);
+	fprintf(out, "%s%s > %s  %s%s\n", left, name_of(r, h->from, from), name_of(r, h->to, to), left, clean);
+}
+
+static void put_title(FILE *out, unsigned direction, const char *text, enum ow_look look)
+{
+	fprintf(out, "\n%s%s, %s%s\n", look ? "\033[1m" : "", direction ? "B to A" : "A to B", text,
+	        look ? "\033[0m" : "");
+}
+
+static void put_numbers(FILE *out, const char *first, const char *second, const char *third, enum ow_look look)
+{
+	const char *right = look == OW_LOOK_MARKED ? OW_MARK_RIGHT : "";
+	fprintf(out, "  %s%10s %s%10s %s%12s  ", right, first, right, second, right, third);
 }
 
 static void put_lossy(FILE *out, const struct ow_flow_hops_report *r, unsigned direction, size_t top, uint64_t least,
@@ -36,10 +48,9 @@ static void put_lossy(FILE *out, const struct ow_flow_hops_report *r, unsigned d
 		if (flow->direction != direction || flow->lossy < 0 || flow->sent - flow->lost < least)
 			continue;
 		if (!shown++)
-			fprintf(out, "\n%s to %s, flows that lost most: lost, of that on the worst hop, sent\n",
-			        direction ? "B" : "A", direction ? "A" : "B");
-		fprintf(out, "  %10s %10s %12s  ", ow_format_count(flow->lost, all),
-		        ow_format_count(flow->hop[flow->lossy].lost, lost), ow_format_count(flow->sent, sent));
+			put_title(out, direction, "flows that lost most: lost, of that on the worst hop, sent", look);
+		put_numbers(out, ow_format_count(flow->lost, all), ow_format_count(flow->hop[flow->lossy].lost, lost),
+		            ow_format_count(flow->sent, sent), look);
 		put_flow(out, r, flow, flow->lossy, look);
 	}
 }
@@ -73,11 +84,10 @@ static void put_slow(FILE *out, const struct ow_flow_hops_report *r, unsigned di
 	for (size_t shown = 0; shown < top && (flow = next_slow(r, direction, least, flow)); shown++) {
 		const struct ow_flow_hop *hop = &flow->hop[flow->slow];
 		if (!shown)
-			fprintf(out, "\n%s to %s, flows with the slowest hops: mean, longest, sent\n",
-			        direction ? "B" : "A", direction ? "A" : "B");
+			put_title(out, direction, "flows with the slowest hops: mean, longest, sent", look);
 		ow_duration_text(hop->mean_ns, mean);
 		ow_duration_text((double)hop->max_ns, most);
-		fprintf(out, "  %10s %10s %12s  ", mean, most, ow_format_count(flow->sent, sent));
+		put_numbers(out, mean, most, ow_format_count(flow->sent, sent), look);
 		put_flow(out, r, flow, flow->slow, look);
 	}
 }
