@@ -38,37 +38,36 @@ static int64_t last_arrived(const struct ow_match_pass *p, enum ow_direction dir
 	return __builtin_sub_overflow(sent_ns, disorder_ns, &before_ns) ? INT64_MIN : before_ns;
 }
 
+/* Packets of a direction without a counterpart, near an end, that were sent from then on and before then. */
+static uint64_t sent_between(const struct ow_match_pass *p, enum ow_direction direction, int64_t from_ns, int64_t to_ns)
+{
+	enum ow_side side = ow_sender_of(direction);
+	uint64_t packets = 0;
+	for (size_t i = 0; i < p->edges; i++) {
+		const struct ow_edge *edge = &p->edge[i];
+		if (edge->side == side && edge->record.time_ns >= from_ns && edge->record.time_ns < to_ns &&
+		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
+			packets += ow_match_packets(p, side, &edge->record, direction);
+	}
+	return packets;
+}
+
+/* Packets sent from then on are in the other capture, with any delay so far. */
+static int64_t seen_from(const struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all)
+{
+	return p->first_ns[ow_receiver_of(direction)] - all->least_ns;
+}
+
 /*
  * Packets of a direction that are certainly lost: for any delay the other capture covers their arrival, and one that
  * was sent later arrived.
  */
 static uint64_t certainly_lost(const struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all)
 {
-	enum ow_side side = ow_sender_of(direction);
-	uint64_t lost = p->tally[direction].lost;
-	for (size_t i = 0; i < p->edges; i++) {
-		const struct ow_edge *edge = &p->edge[i];
-		int64_t t = edge->record.time_ns;
-		if (edge->side == side && t + all->least_ns >= p->first_ns[!side] &&
-		    t + all->most_ns <= p->last_ns[!side] && t < last_arrived(p, direction) &&
-		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
-			lost += ow_match_packets(p, side, &edge->record, direction);
-	}
-	return lost;
-}
-
-/* Packets that were sent after the last one that arrived, or with the same timestamp. */
-static uint64_t sent_last(const struct ow_match_pass *p, enum ow_direction direction)
-{
-	enum ow_side side = ow_sender_of(direction);
-	uint64_t last = 0;
-	for (size_t i = 0; i < p->edges; i++) {
-		const struct ow_edge *edge = &p->edge[i];
-		if (edge->side == side && edge->record.time_ns >= last_arrived(p, direction) &&
-		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
-			last += ow_match_packets(p, side, &edge->record, direction);
-	}
-	return last;
+	int64_t seen_ns = p->last_ns[ow_receiver_of(direction)] - all->most_ns + 1,
+		last_ns = last_arrived(p, direction);
+	return p->tally[direction].lost +
+	       sent_between(p, direction, seen_from(p, direction, all), seen_ns < last_ns ? seen_ns : last_ns);
 }
 
 /*
@@ -80,24 +79,9 @@ static int64_t longest_flight(struct ow_match_pass *p, enum ow_direction directi
                               double loss)
 {
 	double samples = (double)p->tally[direction].matched;
-	double share = pow(loss, (double)sent_last(p, direction)) / LOST_RATHER;
+	uint64_t last = sent_between(p, direction, last_arrived(p, direction), INT64_MAX);
+	double share = pow(loss, (double)last) / LOST_RATHER;
 	return share * samples < 1 ? 2 * all->most_ns - all->least_ns : ow_match_reach(p, direction, share).most_ns;
-}
-
-/* Packets that were sent before the first one that arrived, and should have been seen with the delays of others. */
-static uint64_t sent_first(const struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all)
-{
-	enum ow_side side = ow_sender_of(direction);
-	uint64_t first = 0;
-	for (size_t i = 0; i < p->edges; i++) {
-		const struct ow_edge *edge = &p->edge[i];
-		int64_t t = edge->record.time_ns;
-		if (edge->side == side && t < p->tally[direction].first_sent_ns &&
-		    t + all->least_ns >= p->first_ns[!side] &&
-		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
-			first += ow_match_packets(p, side, &edge->record, direction);
-	}
-	return first;
 }
 
 /*
@@ -108,7 +92,8 @@ static int64_t shortest_flight(struct ow_match_pass *p, enum ow_direction direct
                                double loss)
 {
 	double samples = (double)p->tally[direction].matched;
-	double share = pow(loss, (double)sent_first(p, direction, all)) / LOST_RATHER;
+	uint64_t first = sent_between(p, direction, seen_from(p, direction, all), p->tally[direction].first_sent_ns);
+	double share = pow(loss, (double)first) / LOST_RATHER;
 	if (share * samples >= 1)
 		return ow_match_reach(p, direction, share).least_ns;
 	int64_t soonest = 2 * all->least_ns - all->most_ns;

@@ -21,9 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROGRESS_PACKETS 65536 /* between two reports of progress */
-#define SHARE_ERROR      1e-9  /* of the sum of shares, by rounding */
-#define ROUTERS_MAX      60    /* TTLs of the traffic are 64 */
+#define SHARE_ERROR 1e-9 /* of the sum of shares, by rounding */
+#define ROUTERS_MAX 60   /* TTLs of the traffic are 64 */
 
 /* A measurement point at work. */
 struct tap {
@@ -289,8 +288,9 @@ static int advance(struct run *run, int64_t now_ns, struct ow_error *err)
 	return r;
 }
 
-static int send_packet(struct run *run, struct ow_wire *wire, struct ow_error *err)
+static int send_packet(void *arg, struct ow_wire *wire, struct ow_error *err)
 {
+	struct run *run = arg;
 	int r = advance(run, wire->time_ns, err);
 	if (r < 0)
 		return r;
@@ -354,16 +354,7 @@ static int start(struct run *run, const char *packets, struct ow_error *err)
 
 static int run_all(struct run *run, struct ow_error *err)
 {
-	struct ow_wire *wire;
-	uint64_t packets = 0;
-	int r;
-	while ((r = ow_traffic_next(run->traffic, &wire, err)) > 0) {
-		r = send_packet(run, wire, err);
-		if (r < 0)
-			return r;
-		if (++packets % PROGRESS_PACKETS == 0 && run->options.on_progress)
-			run->options.on_progress(run->options.arg, ow_traffic_done(run->traffic));
-	}
+	int r = ow_traffic_run(run->traffic, send_packet, run, err);
 	return r < 0 ? r : advance(run, INT64_MAX, err);
 }
 

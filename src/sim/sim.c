@@ -15,7 +15,6 @@
 #include <errno.h>
 
 /* Packets between two reports of progress. */
-#define PROGRESS_PACKETS 65536
 
 struct run {
 	struct ow_sim_options options;
@@ -99,8 +98,9 @@ static int pass(struct run *run, struct ow_wire *wire, struct ow_error *err)
 	return ow_point_side_expect(receiver, wire, err);
 }
 
-static int send_packet(struct run *run, struct ow_wire *wire, struct ow_error *err)
+static int send_packet(void *arg, struct ow_wire *wire, struct ow_error *err)
 {
+	struct run *run = arg;
 	for (int i = 0; i < OW_SIDES; i++) {
 		int r = ow_point_side_advance(run->side[i], wire->time_ns, err);
 		if (r < 0)
@@ -119,16 +119,7 @@ static int send_packet(struct run *run, struct ow_wire *wire, struct ow_error *e
 
 static int run_all(struct run *run, struct ow_error *err)
 {
-	struct ow_wire *wire;
-	uint64_t packets = 0;
-	int r;
-	while ((r = ow_traffic_next(run->traffic, &wire, err)) > 0) {
-		r = send_packet(run, wire, err);
-		if (r < 0)
-			return r;
-		if (++packets % PROGRESS_PACKETS == 0 && run->options.on_progress)
-			run->options.on_progress(run->options.arg, ow_traffic_done(run->traffic));
-	}
+	int r = ow_traffic_run(run->traffic, send_packet, run, err);
 	for (int i = 0; r >= 0 && i < OW_SIDES; i++)
 		r = ow_point_side_advance(run->side[i], INT64_MAX, err);
 	for (int i = 0; r >= 0 && i < OW_SIDES; i++)

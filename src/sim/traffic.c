@@ -17,8 +17,9 @@
 #include <string.h>
 
 /* A slice begins in the first half and is at most as long as the second. The pool fits into a level 2 cache. */
-#define POOL_STARTS 65536
-#define POOL_BYTES  (POOL_STARTS + 65536)
+#define PROGRESS_PACKETS 65536 /* between two reports of progress */
+#define POOL_STARTS      65536
+#define POOL_BYTES       (POOL_STARTS + 65536)
 
 /* Time between the packets of a burst and between fragments: 1500 bytes at 10 Gb/s. */
 #define BACK_TO_BACK_NS 1200
@@ -426,4 +427,21 @@ double ow_traffic_done(const struct ow_traffic *traffic)
 	if (traffic->replay)
 		return ow_replay_done(traffic->replay);
 	return (double)traffic->made / (double)traffic->options->packets;
+}
+
+int ow_traffic_run(struct ow_traffic *traffic, int (*send)(void *arg, struct ow_wire *wire, struct ow_error *err),
+                   void *arg, struct ow_error *err)
+{
+	const struct ow_sim_options *options = traffic->options;
+	struct ow_wire *wire;
+	uint64_t packets = 0;
+	int r;
+	while ((r = ow_traffic_next(traffic, &wire, err)) > 0) {
+		r = send(arg, wire, err);
+		if (r < 0)
+			break;
+		if (++packets % PROGRESS_PACKETS == 0 && options->on_progress)
+			options->on_progress(options->arg, ow_traffic_done(traffic));
+	}
+	return r;
 }

@@ -40,6 +40,10 @@ void ow_traffic_free(struct ow_traffic *traffic);
  */
 int ow_traffic_next(struct ow_traffic *traffic, struct ow_wire **ret_wire, struct ow_error *err);
 
+/* All packets, one after the other, to `send`, which owns them; with progress. */
+int ow_traffic_run(struct ow_traffic *traffic, int (*send)(void *arg, struct ow_wire *wire, struct ow_error *err),
+                   void *arg, struct ow_error *err);
+
 /* When generated traffic sends its last packet; known in advance. */
 int64_t ow_traffic_end(const struct ow_sim_options *options);
 

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/time.h"
 #include "capture/file/capture_format.h"
+#include "capture/file/pcapng.h"
 #include "capture/file/unpack.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -22,17 +23,7 @@
 #define PLAIN_BYTES    (RECORD_MAX + (256U << 10))
 #define INTERFACES_MAX 4096U /* of a section */
 
-#define BLOCK_SECTION    0x0a0d0d0aU
-#define BLOCK_INTERFACE  1U
-#define BLOCK_PACKET     2U /* obsolete */
-#define BLOCK_SIMPLE     3U
-#define BLOCK_STATISTICS 5U
-#define BLOCK_ENHANCED   6U
-#define OPTION_IFDROP    5U
-#define OPTION_OSDROP    7U
-#define OPTION_TSRESOL   9U
-#define OPTION_TSOFFSET  14U
-#define BLOCK_MIN        12U
+#define BLOCK_MIN 12U
 
 struct interface {
 	uint16_t linktype;
@@ -284,8 +275,8 @@ static int take_interface(struct ow_capture_decoder *d, const uint8_t *block, si
 		return damaged(d, "too many interfaces", err);
 	if (OW_GROW(d->interface, d->interface_room, d->interfaces + 1) < 0)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", d->name);
-	const uint8_t *tsresol = option(d, block, 16, size, OPTION_TSRESOL, 1);
-	const uint8_t *tsoffset = option(d, block, 16, size, OPTION_TSOFFSET, 8);
+	const uint8_t *tsresol = option(d, block, 16, size, OW_PCAPNG_TSRESOL, 1);
+	const uint8_t *tsoffset = option(d, block, 16, size, OW_PCAPNG_TSOFFSET, 8);
 	struct interface interface = {.linktype = load16(d, block + 8),
 	                              .per_second = units_per_second(tsresol ? *tsresol : 6),
 	                              .offset_s = tsoffset ? (int64_t)load64(d, tsoffset) : 0};
@@ -305,8 +296,8 @@ static void take_statistics(struct ow_capture_decoder *d, const uint8_t *block, 
 	uint32_t number = size >= 20 ? load32(d, block + 8) : UINT32_MAX;
 	if (number >= d->interfaces)
 		return;
-	const uint8_t *by_interface = option(d, block, 20, size, OPTION_IFDROP, 8);
-	const uint8_t *by_system = option(d, block, 20, size, OPTION_OSDROP, 8);
+	const uint8_t *by_interface = option(d, block, 20, size, OW_PCAPNG_IFDROP, 8);
+	const uint8_t *by_system = option(d, block, 20, size, OW_PCAPNG_OSDROP, 8);
 	uint64_t a = by_interface ? load64(d, by_interface) : 0, b = by_system ? load64(d, by_system) : 0;
 	uint64_t dropped = a > b ? a : b, *before = &d->interface[number].dropped;
 	if (dropped <= *before)
@@ -332,11 +323,13 @@ static int64_t time_of(const struct interface *interface, uint64_t units)
 static int take_packet(struct ow_capture_decoder *d, const uint8_t *block, size_t size, uint32_t type,
                        struct ow_frame *ret_frame, struct ow_error *err)
 {
-	if (type == BLOCK_SIMPLE) {
+	if (type == OW_PCAPNG_SIMPLE) {
 		d->info.untimed++;
 		return 0;
 	}
-	uint32_t number = size < 28 ? UINT32_MAX : type == BLOCK_PACKET ? load16(d, block + 8) : load32(d, block + 8);
+	uint32_t number = size < 28                  ? UINT32_MAX
+	                  : type == OW_PCAPNG_PACKET ? load16(d, block + 8)
+	                                             : load32(d, block + 8);
 	if (number >= d->interfaces)
 		return damaged(d, size < 28 ? "it is too short" : "its interface was not described", err);
 	const struct interface *interface = &d->interface[number];
@@ -371,7 +364,7 @@ static int take_block(struct ow_capture_decoder *d, struct ow_frame *ret_frame, 
 	size_t there = d->end - d->next;
 	if (there < BLOCK_MIN)
 		return 0;
-	if (ow_load_le32(p) == BLOCK_SECTION && !begin_section(d, p))
+	if (ow_load_le32(p) == OW_PCAPNG_SECTION && !begin_section(d, p))
 		return damaged(d, "a section without byte order", err);
 	uint32_t type = load32(d, p), length = load32(d, p + 4);
 	if (length < BLOCK_MIN || length % 4 || length > RECORD_MAX)
@@ -382,11 +375,11 @@ static int take_block(struct ow_capture_decoder *d, struct ow_frame *ret_frame, 
 	if (load32(d, p + length - 4) != length)
 		return damaged(d, "the two lengths of a block differ", err);
 	d->number++;
-	if (type == BLOCK_INTERFACE)
+	if (type == OW_PCAPNG_INTERFACE)
 		r = take_interface(d, p, length - 4, err);
-	else if (type == BLOCK_STATISTICS)
+	else if (type == OW_PCAPNG_STATISTICS)
 		take_statistics(d, p, length - 4);
-	else if (type == BLOCK_ENHANCED || type == BLOCK_PACKET || type == BLOCK_SIMPLE)
+	else if (type == OW_PCAPNG_ENHANCED || type == OW_PCAPNG_PACKET || type == OW_PCAPNG_SIMPLE)
 		r = take_packet(d, p, length - 4, type, ret_frame, err);
 	if (r < 0)
 		return r;

@@ -3,6 +3,7 @@
 #include "capture/file/capture_format.h"
 
 #include "base/bytes.h"
+#include "capture/file/pcapng.h"
 #include <string.h>
 
 enum ow_file_kind ow_file_kind(const uint8_t *head, size_t size)
@@ -29,5 +30,5 @@ enum ow_file_kind ow_file_kind(const uint8_t *head, size_t size)
 	}
 	if (size >= 8 && memcmp(head, "snoop\0\0", 8) == 0)
 		return OW_FILE_KIND_SNOOP;
-	return ow_load_le32(head) == 0x0a0d0d0a ? OW_FILE_KIND_PCAPNG : OW_FILE_KIND_NONE;
+	return ow_load_le32(head) == OW_PCAPNG_SECTION ? OW_FILE_KIND_PCAPNG : OW_FILE_KIND_NONE;
 }

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/bytes.h"
 #include "capture/file/capture_format.h"
+#include "capture/file/pcapng.h"
 #include "capture/file/sink.h"
 #include "capture/file/writer.h"
 #include <errno.h>
@@ -18,19 +19,12 @@
 #include <string.h>
 
 #define BATCH           64
-#define BLOCK_SECTION   0x0a0d0d0aU
-#define BLOCK_INTERFACE 1U
-#define BLOCK_PACKET    2U /* obsolete */
-#define BLOCK_SIMPLE    3U
-#define BLOCK_ENHANCED  6U
 #define ORDER_MAGIC     0x1a2b3c4dU
 #define HEAD_BYTES      12U
 #define SECTION_BYTES   28U
 #define INTERFACE_BYTES 32U
 #define PACKET_BYTES    28U         /* before the packet */
 #define BLOCK_MAX       (16U << 20) /* libpcap's limit */
-#define OPTION_COMMENT  1U
-#define OPTION_TSRESOL  9U
 
 struct copy {
 	struct ow_sink *sink;
@@ -83,7 +77,7 @@ static int put(struct copy *c, const uint8_t *bytes, size_t size, struct ow_erro
 /* The comment as an option, padded. Returns its bytes. */
 static uint32_t make_option(const struct copy *c, const char *text, uint32_t length, uint8_t *ret_option)
 {
-	uint32_t head = c->big_endian ? OPTION_COMMENT << 16 | length : length << 16 | OPTION_COMMENT;
+	uint32_t head = c->big_endian ? OW_PCAPNG_COMMENT << 16 | length : length << 16 | OW_PCAPNG_COMMENT;
 	memset(ret_option, 0, 4 + padded(length));
 	store32(c, ret_option, head);
 	memcpy(ret_option + 4, text, length);
@@ -114,7 +108,7 @@ static int put_packet(struct copy *c, uint8_t *block, uint32_t length, uint32_t 
 static int put_section(struct copy *c, struct ow_error *err)
 {
 	uint8_t p[SECTION_BYTES] = {0};
-	store32(c, p, BLOCK_SECTION);
+	store32(c, p, OW_PCAPNG_SECTION);
 	store32(c, p + 4, SECTION_BYTES);
 	store32(c, p + 8, ORDER_MAGIC);
 	store32(c, p + 12, 1); /* version 1.0 */
@@ -134,7 +128,7 @@ static int read_block(struct copy *c, struct ow_source *source, uint32_t *ret_le
 	int r = ow_source_read(source, head, sizeof head, &got, err);
 	if (r < 0 || got < sizeof head)
 		return r;
-	if (ow_load_le32(head) == BLOCK_SECTION)
+	if (ow_load_le32(head) == OW_PCAPNG_SECTION)
 		c->big_endian = ow_load_be32(head + 8) == ORDER_MAGIC;
 	uint32_t length = load32(c, head + 4);
 	if (length < HEAD_BYTES || length > BLOCK_MAX || length % 4)
@@ -178,14 +172,14 @@ enum { DAMAGED = 1, NOT_IN_ORDER = 2 };
 static int copy_block(struct copy *c, uint32_t length, struct ow_error *err)
 {
 	uint32_t type = load32(c, c->block), options = 0;
-	bool packet = type == BLOCK_PACKET || type == BLOCK_ENHANCED;
-	if (type == BLOCK_SECTION && length >= SECTION_BYTES)
+	bool packet = type == OW_PCAPNG_PACKET || type == OW_PCAPNG_ENHANCED;
+	if (type == OW_PCAPNG_SECTION && length >= SECTION_BYTES)
 		memset(c->block + 16, 0xff, 8); /* its length: unknown, because it becomes longer */
 	if (packet && !(options = options_of(c, length)))
 		return DAMAGED;
 	if (!packet) {
-		c->number += type == BLOCK_SIMPLE;
-		return c->set && type == BLOCK_SIMPLE ? NOT_IN_ORDER : put(c, c->block, length, err);
+		c->number += type == OW_PCAPNG_SIMPLE;
+		return c->set && type == OW_PCAPNG_SIMPLE ? NOT_IN_ORDER : put(c, c->block, length, err);
 	}
 	int r = next_number(c, load32(c, c->block + 20), err);
 	return r ? r < 0 ? r : NOT_IN_ORDER : put_packet(c, c->block, length, options, err);
@@ -218,11 +212,11 @@ static int put_interface(struct copy *c, uint16_t linktype, uint32_t snaplen, st
 	if (OW_GROW(c->linktype, c->linktype_room, c->interfaces + 1) < 0)
 		return ow_error_set(err, ENOMEM, "%s: not enough memory", c->to);
 	c->linktype[c->interfaces++] = linktype;
-	store32(c, p, BLOCK_INTERFACE);
+	store32(c, p, OW_PCAPNG_INTERFACE);
 	store32(c, p + 4, sizeof p);
 	store32(c, p + 8, linktype);
 	store32(c, p + 12, snaplen);
-	store32(c, p + 16, 1U << 16 | OPTION_TSRESOL);
+	store32(c, p + 16, 1U << 16 | OW_PCAPNG_TSRESOL);
 	p[20] = 9; /* nanoseconds */
 	store32(c, p + 28, sizeof p);
 	return put(c, p, sizeof p, err);
@@ -252,7 +246,7 @@ static int copy_frame(struct copy *c, const struct ow_frame *frame, uint32_t sna
 		return ow_error_set(err, ENOMEM, "%s: not enough memory", c->to);
 	uint8_t *p = c->block;
 	memset(p, 0, options + 4);
-	store32(c, p, BLOCK_ENHANCED);
+	store32(c, p, OW_PCAPNG_ENHANCED);
 	store32(c, p + 4, options + 4);
 	store32(c, p + 8, interface);
 	store32(c, p + 12, (uint32_t)((uint64_t)frame->time_ns >> 32));
@@ -291,7 +285,7 @@ static bool is_pcapng(const char *path, bool *ret_big_endian)
 	if (ow_source_open(path, &source, NULL) < 0)
 		return false;
 	bool is = ow_source_read(source, head, sizeof head, &got, NULL) == 0 && got == sizeof head &&
-	          ow_load_le32(head) == BLOCK_SECTION;
+	          ow_load_le32(head) == OW_PCAPNG_SECTION;
 	*ret_big_endian = is && ow_load_be32(head + 8) == ORDER_MAGIC;
 	ow_source_close(source);
 	return is;

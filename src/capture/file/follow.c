@@ -5,23 +5,15 @@
 #include "base/array.h"
 #include "base/bytes.h"
 #include "base/time.h"
+#include "capture/file/pcapng.h"
 #include <stdlib.h>
 
 #define HEAD_BYTES       12U /* of every block: type, length, and the byte-order magic or interface or second length */
-#define BLOCK_SECTION    0x0a0d0d0aU
-#define BLOCK_INTERFACE  1U
-#define BLOCK_PACKET     2U /* obsolete */
-#define BLOCK_SIMPLE     3U
-#define BLOCK_STATISTICS 5U
-#define BLOCK_ENHANCED   6U
 #define ORDER_MAGIC      0x1a2b3c4dU
 #define INTERFACE_BYTES  16U /* before the options */
 #define STATISTICS_BYTES 20U
-#define OPTION_IFDROP    5U /* dropped by the interface or the capturing program */
-#define OPTION_OSDROP    7U /* dropped by the system; some programs write the same number to both */
 #define LINKTYPE_AT      8U
 #define SNAPLEN_AT       12U
-#define OPTION_TSRESOL   9U
 #define TSRESOL_DEFAULT  6U
 /* libpcap multiplies the fraction of a second by 10^9 in 64 bits: 2^n * 10^9 must stay below 2^64. */
 #define BINARY_MAX 34U
@@ -61,7 +53,7 @@ static uint8_t find_tsresol(const struct ow_follow *f, size_t size)
 		size_t length = load16(f, f->kept + at + 2);
 		if (code == 0 || size - at - 4 < length)
 			break;
-		if (code == OPTION_TSRESOL && length == 1)
+		if (code == OW_PCAPNG_TSRESOL && length == 1)
 			return f->kept[at + 4];
 		at += 4 + (length + 3) / 4 * 4;
 	}
@@ -118,7 +110,7 @@ static void end_statistics(struct ow_follow *f)
 		size_t length = load16(f, f->kept + at + 2);
 		if (code == 0 || size - at - 4 < length)
 			break;
-		if ((code == OPTION_IFDROP || code == OPTION_OSDROP) && length == 8 &&
+		if ((code == OW_PCAPNG_IFDROP || code == OW_PCAPNG_OSDROP) && length == 8 &&
 		    load64(f, f->kept + at + 4) > dropped)
 			dropped = load64(f, f->kept + at + 4);
 		at += 4 + (length + 3) / 4 * 4;
@@ -148,28 +140,29 @@ static void begin_block(struct ow_follow *f)
 {
 	uint32_t type = load32(f, f->kept), interface = 0;
 
-	if (type == BLOCK_SECTION)
+	if (type == OW_PCAPNG_SECTION)
 		begin_section(f);
 	f->length = load32(f, f->kept + 4);
 	if (f->length < HEAD_BYTES || f->length % 4)
 		f->lost = true;
-	if (type == BLOCK_ENHANCED)
+	if (type == OW_PCAPNG_ENHANCED)
 		interface = load32(f, f->kept + 8);
-	if (type == BLOCK_PACKET)
+	if (type == OW_PCAPNG_PACKET)
 		interface = load16(f, f->kept + 8);
-	if ((type == BLOCK_ENHANCED || type == BLOCK_PACKET || type == BLOCK_SIMPLE) && interface < f->n_interface)
+	if ((type == OW_PCAPNG_ENHANCED || type == OW_PCAPNG_PACKET || type == OW_PCAPNG_SIMPLE) &&
+	    interface < f->n_interface)
 		f->packet_linktype = f->interface[interface].linktype; /* libpcap rejects other interface numbers */
 }
 
 /* Valid only after the first 8 bytes of the block. */
 static bool is_interface(const struct ow_follow *f)
 {
-	return load32(f, f->kept) == BLOCK_INTERFACE;
+	return load32(f, f->kept) == OW_PCAPNG_INTERFACE;
 }
 
 static bool is_statistics(const struct ow_follow *f)
 {
-	return load32(f, f->kept) == BLOCK_STATISTICS;
+	return load32(f, f->kept) == OW_PCAPNG_STATISTICS;
 }
 
 /* How many bytes of the current block to keep, as far as it is known yet. */
@@ -213,7 +206,7 @@ static size_t take(struct ow_follow *f, uint8_t *bytes, size_t size)
 
 	if (f->pos == 0)
 		f->block_offset = f->offset;
-	if (f->pos == 0 && size >= HEAD_BYTES && load32(f, bytes) != BLOCK_INTERFACE) {
+	if (f->pos == 0 && size >= HEAD_BYTES && load32(f, bytes) != OW_PCAPNG_INTERFACE) {
 		n = HEAD_BYTES;
 		memcpy(f->kept, bytes, HEAD_BYTES);
 	} else {

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "capture/filter.h"
 #include "capture/file/follow.h"
+#include "capture/file/pcapng.h"
 #include <errno.h>
 #include <pcap/pcap.h>
 #include <stdio.h>
@@ -289,7 +290,7 @@ static int look_ahead(struct foreign *f, struct ow_error *err)
 	if (r < 0)
 		return r;
 	magic = got >= 4 ? ow_load_le32(f->feed) : 0;
-	f->pcapng = magic == 0x0a0d0d0a;
+	f->pcapng = magic == OW_PCAPNG_SECTION;
 	f->walk.info->resolution_ns = magic == 0xa1b23c4d || magic == 0x4d3cb2a1 ? 1 : OW_NS_PER_US;
 	if (f->pcapng) {
 		ow_follow_reset(&f->follow);

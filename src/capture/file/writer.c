@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "capture/file/sink.h"
 #include "capture/file/capture_format.h"
+#include "capture/file/pcapng.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static int write_section(struct ow_writer *w, struct ow_error *err)
 
 	if (r < 0)
 		return r;
-	put32(p, 0x0a0d0d0a, big);
+	put32(p, OW_PCAPNG_SECTION, big);
 	put32(p + 4, 28, big);
 	put32(p + 8, 0x1a2b3c4d, big);
 	put16(p + 12, 1, big);
