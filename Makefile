@@ -12,6 +12,7 @@
 #   make faults     kill -9, partitions, stalls, full disks: longer than in the tests, with 50 kills (needs root)
 #   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 20 minutes)
 #   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 250)
+#   make prove-memory  peak memory with 20 and with 2000 rotated files (some minutes)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" omits the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
@@ -86,6 +87,7 @@ prove-memory: all
 bench: build/.packages-bench all
 	@ninja -C build benchmarks
 	@bench/bench_match $(BENCH_FLAGS) build/oneway
+	@bench/bench_paths build/oneway
 	@build/bench/bench_synopsis
 	@build/bench/bench_wire
 	@build/bench/bench_store
