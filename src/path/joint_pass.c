@@ -472,6 +472,9 @@ static int turn(struct joint *j, unsigned p)
 		const struct entry *soon = entry_of(j, held_of(point, TURNS_AHEAD)->entry);
 		__builtin_prefetch(soon, 1);
 		__builtin_prefetch(&soon->at[p]);
+		const struct entry *sooner = entry_of(j, held_of(point, TURNS_AHEAD / 2)->entry);
+		if (!sooner->decided)
+			ow_recent_prefetch(j->recent, sooner->id);
 	}
 	if (!e->decided)
 		decide(j, held.entry);
