@@ -180,6 +180,7 @@ static int look_at_streams(struct ow_local_pair *pair, struct ow_error *err)
 	o->identity.hash_limit = start.hash_limit;
 	o->clock = start.shift_ns ? OW_CLOCK_RELATIVE : o->clock;
 	pair->shift_ns = start.shift_ns;
+	pair->met = start.met;
 	if (!o->forward) {
 		pair->sides = start.sides;
 		o->forward = pair->sides.forward;

@@ -185,7 +185,7 @@ static int64_t shift_of(const struct ow_stream_start_options *o, const struct ow
                         int64_t high_ns, const size_t count[2])
 {
 	char text[OW_DURATION_TEXT], line[300];
-	bool known = start->common >= ENOUGH / 2;
+	bool known = start->met;
 	int64_t ahead_ns = known ? low_ns + (high_ns - low_ns) / 2 : ahead_by_arrival(o, count);
 	/* The measurement itself follows clocks that are less apart; a delay may be as long, too. */
 	int64_t early_ns = o->length_ns / 2 < o->wait_ns / 2 ? o->length_ns / 2 : o->wait_ns / 2;
@@ -286,6 +286,7 @@ int ow_stream_start(const struct ow_stream_start_options *o, struct ow_stream_st
 	int told = o->sides ? tell_sides(o, &start, err) : 0;
 	if (told < 0)
 		return told;
+	start.met = start.common >= ENOUGH / 2;
 	start.shift_ns = shift_of(o, &start, low_ns, high_ns, w.count);
 	int64_t from_ns = first_of(o->from), to_ns = first_of(o->to) + start.shift_ns;
 	start.first_ns = from_ns > to_ns ? from_ns : to_ns;

@@ -27,7 +27,8 @@ struct ow_stream_start {
 	uint32_t hash_limit;
 	int64_t first_ns; /* both have begun, by the times after the shift */
 	int64_t shift_ns; /* added to the times of `to`; 0 if the clocks are close enough for the measurement */
-	uint64_t common;  /* packets that both had */
+	uint64_t common;  /* packets that both had, */
+	bool met;         /* enough of them to know that the times can be compared */
 	struct ow_stream_sides sides; /* if asked for */
 };
 

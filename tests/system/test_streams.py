@@ -217,7 +217,7 @@ class Ssh(command.Case):
     def cut_and_return(self, cut):
         """No packet is lost, so that nothing may be: cut() ends a connection."""
         self.keep_alive()
-        self.live()
+        self.live("--lag", "3s")
         self.wait_for("a result", self.results)
         self.send("10.2.0.2", PORT, 0, 200)
         self.wait_for("packets", lambda: any(r["sent"] for r in self.results()))

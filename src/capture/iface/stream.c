@@ -141,8 +141,7 @@ static void give_up(struct stream *s)
 	int64_t now_ns = ow_clock_steady_ns(), latest_ns = s->latest_ns;
 	if (latest_ns == INT64_MIN || s->ended || s->gather_next < s->gathers)
 		return;
-	int64_t wait_ns = s->gap.is ? OW_IFACE_SLACK_NS : s->lag_ns;
-	int64_t until_ns = (s->feed->waits ? latest_ns + (now_ns - s->heard_ns) : now_ns - s->base_ns) - wait_ns;
+	int64_t until_ns = (s->feed->waits ? latest_ns + (now_ns - s->heard_ns) : now_ns - s->base_ns) - s->lag_ns;
 	if (until_ns <= latest_ns || until_ns <= s->live.passed_ns)
 		return;
 	if (!s->live.away)
