@@ -680,10 +680,12 @@ static int warn_mistaken(struct ow_match *m, unsigned d)
 			(unsigned long long)unsent, name(ow_sender_of(d)), (unsigned long long)alike,
 			(unsigned long long)r->matched);
 	if (!r->lost)
-		return warn(m,
-		            "%s: packets arrive more than once, and %llu of %llu are identical to others: a duplicate "
-		            "may have been taken for such a packet, so that delays are off by more than their bounds",
-		            way_name(d), (unsigned long long)alike, (unsigned long long)r->matched);
+		return warn(
+			m,
+			"%s: packets arrive more than once, and %llu of %llu are identical to others: a duplicate "
+			"and such a packet may have been taken for each other, so that both counts, and delays, are "
+			"off by more than their bounds",
+			way_name(d), (unsigned long long)alike, (unsigned long long)r->matched);
 	return warn(
 		m,
 		"%s: packets are lost, others arrive more than once, and %llu of %llu are identical to others: a "
