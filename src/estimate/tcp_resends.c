@@ -20,6 +20,7 @@ struct sent {
 	uint64_t before; /* the data of the flow before it: its index + 1, 0 = none */
 	uint32_t flow, seq, len, packets;
 	uint32_t connection; /* of its flow */
+	uint32_t top;        /* the highest byte of the flow before it, plus one: no older data reaches beyond it */
 	uint8_t fate;
 	bool resent;
 };
@@ -112,6 +113,7 @@ static int keep(struct ow_tcp_resends *t, struct flow *f, const struct ow_tcp_pa
 	                               .len = p->len,
 	                               .packets = p->packets,
 	                               .connection = f->connection,
+	                               .top = f->next,
 	                               .fate = (uint8_t)p->fate};
 	f->newest = ++t->end;
 	if (ahead(p->seq + p->len, f->next) > 0)
@@ -171,7 +173,7 @@ static struct sent *older(const struct ow_tcp_resends *t, const struct ow_tcp_pa
 {
 	while (*index > t->first && *steps < SEARCH_MOST) {
 		struct sent *s = at(t, *index - 1);
-		*index = s->before;
+		*index = ahead(s->top, p->seq) > 0 ? s->before : 0;
 		++*steps;
 		if (overlap(s, p, ret_bytes))
 			return s;
@@ -216,11 +218,12 @@ static bool is_keep_alive(const struct ow_tcp_resends *t, const struct flow *f, 
 {
 	if (p->len > 1 || p->syn || p->fin || p->seq != f->next - 1)
 		return false;
-	for (uint64_t index = f->newest, steps = 0; index > t->first && steps < SEARCH_MOST; steps++) {
-		const struct sent *s = at(t, index - 1);
+	struct piece bytes;
+	uint64_t index = f->newest;
+	unsigned steps = 0;
+	for (const struct sent *s; (s = older(t, p, &index, &steps, &bytes));) {
 		if (s->seq == p->seq)
 			return false;
-		index = s->before;
 	}
 	return true;
 }
