@@ -164,6 +164,29 @@ static void test_cut(void **state)
 	}
 }
 
+/* A connection that comes back and is slower than it was before. */
+static void test_back(void **state)
+{
+	struct ow_iface *live;
+	struct ow_outage outage;
+	int64_t last_ms = 0;
+	(void)state;
+	struct fake *f = begin(false, &live);
+	packet(f, 100);
+	assert_int_equal(read_frames(live, &last_ms), 1);
+	f->result = OW_FEED_CUT;
+	assert_int_equal(read_frames(live, &last_ms), 0);
+	sleep_ms(150);
+	assert_int_equal(read_frames(live, &last_ms), 0);
+	craft_pcap(f->bytes, 0xa1b23c4d, 96, 1);
+	packet(f, 200);
+	assert_int_equal(read_frames(live, &last_ms), 1);
+	assert_true(ow_iface_outage(live, &outage));
+	assert_true(outage.over);
+	assert_int_equal(outage.until_ns, S * OW_NS_PER_S + 200 * OW_NS_PER_MS);
+	ow_iface_close(live);
+}
+
 /* The next file: nothing is missing, unless the one before ends within a record. */
 static void test_next(void **state)
 {
@@ -225,10 +248,8 @@ static void test_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silence),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_next),
-		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_silence), cmocka_unit_test(test_cut),  cmocka_unit_test(test_back),
+		cmocka_unit_test(test_next),    cmocka_unit_test(test_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
