@@ -159,8 +159,9 @@ static int note_earlier(struct doubts *d)
 static int note_begun(struct doubts *d)
 {
 	const struct ow_interval_packets *packets = d->c->slot.packets;
+	bool doubt = !d->c->missing->begun || d->c->missing->odd;
 	int r = 0;
-	for (size_t i = 0; !d->c->missing->begun && i < packets->copies && r == 0; i++)
+	for (size_t i = 0; doubt && i < packets->copies && r == 0; i++)
 		r = ow_keyset_add(&d->earlier, name(d->c, packets->copy[i].id));
 	return r;
 }

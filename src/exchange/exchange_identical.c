@@ -61,7 +61,8 @@ void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c
 	struct ow_interval_result *r = &c->outcome.result;
 	size_t count = compared ? packets->count : 0;
 	bool first = !missing->begun, same = 2 * packets->copies > count;
-	missing->begun = compared && !c->outcome.odd;
+	missing->begun = compared;
+	missing->odd = c->outcome.odd;
 	if (c->cost.missing_ns > 0 && (!missing->round_trip_ns || c->cost.missing_ns < missing->round_trip_ns))
 		missing->round_trip_ns = c->cost.missing_ns;
 	if (count < AMID) {
@@ -233,6 +234,15 @@ static int64_t lead_of(double least_ns)
 	return least_ns < 0 && least_ns > -1e18 ? ((int64_t)-least_ns / LEAD_STEP_NS + 1) * LEAD_STEP_NS : 0;
 }
 
+/* Without other packets: none takes longer than a message of the points and its answer just did. */
+static void limit_delays(struct ow_plausible *p, int64_t most_ns)
+{
+	p->known = true;
+	p->least_ns = 0;
+	p->low_ns = 0;
+	p->high_ns = most_ns;
+}
+
 /* How long packets take, so that no arrival is before its packet was sent: by the delays of others, or by the clocks. */
 static void learn_delays(struct alignment *g)
 {
@@ -255,6 +265,8 @@ static void learn_delays(struct alignment *g)
 		ow_plausible_add(p, (i < before ? delay_ns[i] : o->delay.ns[i - before]) + g->lead_ns);
 	if (p->samples)
 		ow_plausible_update(p);
+	else if (g->comparable && !as_they_are && g->c->cost.missing_ns > 0)
+		limit_delays(p, g->c->cost.missing_ns + g->lead_ns);
 }
 
 static int list_names(struct alignment *g)

@@ -24,7 +24,8 @@ struct ow_missing {
 	uint32_t age;       /* number of intervals in the first */
 	bool out_of_memory; /* always ask `results` */
 	struct ow_interval_copies *copies;
-	bool begun;            /* the interval before was compared, and its copies took as long as other packets */
+	bool begun;            /* the interval before was compared */
+	bool odd;              /* its copies did not take as long as other packets */
 	bool amid;             /* identical packets may have been under way before the first one was */
 	int64_t round_trip_ns; /* the least time that an answer took; 0 = not known */
 };
