@@ -182,16 +182,29 @@ static void detail_single(struct ow_match_pass *p, enum ow_side side, const stru
 	                                        .alike = record->doubtful});
 }
 
+static int by_record(const void *a, const void *b)
+{
+	const struct ow_edge *x = a, *y = b;
+	const uint64_t key[2][3] = {{x->side, x->record.number, part_of(&x->record)},
+	                            {y->side, y->record.number, part_of(&y->record)}};
+	for (int i = 0; i < 3; i++) {
+		if (key[0][i] != key[1][i])
+			return key[0][i] < key[1][i] ? -1 : 1;
+	}
+	return 0;
+}
+
 /*
  * The fates of packets near the start of the other capture are decided at the end: too late to put them in order. Passes
  * with the same plan decide in the same way, so the previous one foretells them.
  */
 static void foretell(struct ow_match_pass *p, struct ow_edge *edge, uint32_t packets)
 {
-	size_t i = (size_t)(edge - p->edge);
-	const struct ow_edge *before = i < p->edges_before ? &p->edge_before[i] : NULL;
-	if (!p->details[OW_A_TO_B] || p->ended[!edge->side] || !before || before->side != edge->side ||
-	    before->record.number != edge->record.number || part_of(&before->record) != part_of(&edge->record))
+	if (!p->details[OW_A_TO_B] || p->ended[!edge->side] || !p->edges_before)
+		return;
+	const struct ow_edge *before =
+		bsearch(edge, p->edge_before, p->edges_before, sizeof *p->edge_before, by_record);
+	if (!before)
 		return;
 	edge->foretold = true;
 	edge->fate = before->fate;
@@ -793,6 +806,8 @@ static void keep_edges(struct ow_match_pass *p)
 	p->edge = edge;
 	p->edge_room = room;
 	p->edges = 0;
+	if (p->details[OW_A_TO_B] && p->edges_before)
+		qsort(p->edge_before, p->edges_before, sizeof *p->edge_before, by_record);
 }
 
 static void reset(struct ow_match_pass *p)
