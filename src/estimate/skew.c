@@ -21,6 +21,7 @@
 #define STEP_ALIKE      0.1              /* both directions change by the same, but for such a share */
 #define SHIFT_SAME      0.9              /* changes that differ by less are the same one */
 #define SHIFT_LEAST_NS  100000.0         /* .. and larger than what queues do to all packets for a while */
+#define STEP_SHARP      5.0              /* it is so many times what the steadier direction varies */
 #define STEP_NEAR       12               /* stretches that are near a step */
 #define STEP_CLEAR      3.0              /* a step is at least this many times the change of the path itself */
 #define PPB_MOST        500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of the clocks */
@@ -306,7 +307,7 @@ static double gained_at(const struct ow_skew *d, unsigned at, unsigned zone, boo
 	if (stretches ? small && !packets : near || !packets)
 		return 0;
 	/* One direction may vary as it likes, if the other hardly does and both change by nearly the same. */
-	bool sharp = stretches && SHIFT_CLEAR * fmin(ab.spread, ba.spread) < fabs(gained) &&
+	bool sharp = stretches && STEP_SHARP * fmin(ab.spread, ba.spread) < fabs(gained) &&
 	             fabs(path) < STEP_ALIKE * fabs(gained);
 	double varies = sharp       ? 0
 	                : near      ? fmax(STEP_CLEAR * fmax(ab.quarter, ba.quarter), fmax(ab.slower, ba.slower))
