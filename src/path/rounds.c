@@ -92,7 +92,7 @@ static int run_pass(void *arg, struct ow_match_pass *pass, struct ow_error *err)
 {
 	struct driver *d = arg;
 	struct rounds *r = d->rounds;
-	struct ow_error unused;
+	struct ow_error unused = {""};
 	d->pass = pass;
 	d->err = err ? err : &unused;
 	d->state = WANTS_PASS;
