@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,16 @@ struct ow_flow_table {
 	uint64_t secret[6];
 	uint64_t *slot;
 	uint32_t slots; /* a power of two, at least twice the flows */
-	uint32_t count;
+	/* Atomic, because a thread may ask for the key of a number that it has while another one enters further flows. */
+	_Atomic uint32_t count;
 	bool coarse, overflowed;
 	struct ow_flow_key *chunk[CHUNKS_MAX];
 };
+
+static inline uint32_t count_of(const struct ow_flow_table *table)
+{
+	return atomic_load_explicit(&table->count, memory_order_relaxed);
+}
 
 /* Keys are read and written word by word: a load that is wider than the stores before it stalls for 15 ns. */
 static inline uint64_t key_word(const struct ow_flow_key *key, size_t i)
@@ -288,7 +295,7 @@ static bool grow(struct ow_flow_table *table)
 	uint64_t *slot = calloc(slots, sizeof *slot);
 	if (!slot)
 		return false;
-	for (uint32_t number = 0; number < table->count; number++) {
+	for (uint32_t number = 0; number < count_of(table); number++) {
 		uint64_t hash = hash_key(table, key_at(table, number));
 		uint32_t i = (uint32_t)hash & mask;
 		while (slot[i])
@@ -304,12 +311,12 @@ static bool grow(struct ow_flow_table *table)
 /* Makes room for one more key. False: the table is full, or out of memory. */
 static bool make_room(struct ow_flow_table *table)
 {
-	if (table->count == OVERFLOW_NUMBER)
+	if (count_of(table) == OVERFLOW_NUMBER)
 		return false;
-	struct ow_flow_key **chunk = &table->chunk[table->count >> CHUNK_BITS];
+	struct ow_flow_key **chunk = &table->chunk[count_of(table) >> CHUNK_BITS];
 	if (!*chunk)
 		*chunk = calloc(CHUNK_KEYS, sizeof **chunk);
-	return *chunk && (table->count < table->slots / 2 || grow(table));
+	return *chunk && (count_of(table) < table->slots / 2 || grow(table));
 }
 
 static uint32_t enter(struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash, uint32_t slot)
@@ -321,8 +328,9 @@ static uint32_t enter(struct ow_flow_table *table, const struct ow_flow_key *key
 	}
 	if (table->slots != slots)
 		look_up(table, key, hash, &slot);
-	uint32_t number = table->count++;
+	uint32_t number = count_of(table);
 	*key_at(table, number) = *key;
+	atomic_store_explicit(&table->count, number + 1, memory_order_relaxed);
 	table->slot[slot] = slot_of(hash, number);
 	return number;
 }
@@ -364,7 +372,7 @@ uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_
 	uint32_t slot = 0, number = look_up(table, key, hash, &slot);
 	if (number != UINT32_MAX)
 		return number;
-	return table->count < FINE_FLOWS ? enter(table, key, hash, slot) : number_of_networks(table, key);
+	return count_of(table) < FINE_FLOWS ? enter(table, key, hash, slot) : number_of_networks(table, key);
 }
 
 static __attribute__((noinline)) uint32_t number_new_plain(struct ow_flow_table *table, const struct ow_plain *plain)
@@ -408,12 +416,12 @@ uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_f
 const struct ow_flow_key *ow_flow_table_key(const struct ow_flow_table *table, uint32_t number)
 {
 	static const struct ow_flow_key overflow;
-	return number < table->count ? key_at(table, number) : &overflow;
+	return number < count_of(table) ? key_at(table, number) : &overflow;
 }
 
 uint32_t ow_flow_table_count(const struct ow_flow_table *table)
 {
-	return table->overflowed ? OW_FLOWS_MAX : table->count;
+	return table->overflowed ? OW_FLOWS_MAX : count_of(table);
 }
 
 bool ow_flow_table_is_coarse(const struct ow_flow_table *table)
