@@ -57,5 +57,8 @@ int ow_match_leave_host(struct ow_match *match, struct ow_error *err);
 int ow_match_tell(struct ow_match *match, int (*on_packet)(void *arg, const struct ow_packet_event *event), void *arg,
                   struct ow_error *err);
 
+/* Whether TCP packets that are longer than those of a wire are compared as they are. */
+bool ow_match_keeps_superframes(const struct ow_match *match);
+
 /* Adds warnings to the report. Returns 0 or -ENOMEM. */
 int ow_match_warn(struct ow_match *match);

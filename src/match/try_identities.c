@@ -23,12 +23,21 @@ static uint64_t unmatched(const struct ow_match_pass *p, enum ow_side side)
 	return p->records[side] > ow_match_matched(p) ? p->records[side] - ow_match_matched(p) : 0;
 }
 
+static bool has_superframes(const struct ow_match_pass *p)
+{
+	return p->input[OW_SIDE_A].facts.longest_tcp >= SUPERFRAME_FROM ||
+	       p->input[OW_SIDE_B].facts.longest_tcp >= SUPERFRAME_FROM;
+}
+
 static bool superframes_likely(const struct ow_match_pass *p)
 {
-	return p->plan.identity.tcp != OW_TCP_ANY_NUMBERS &&
-	       (p->input[OW_SIDE_A].facts.longest_tcp >= SUPERFRAME_FROM ||
-	        p->input[OW_SIDE_B].facts.longest_tcp >= SUPERFRAME_FROM) &&
-	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
+	return p->plan.identity.tcp != OW_TCP_ANY_NUMBERS && has_superframes(p) && unmatched(p, OW_SIDE_A) &&
+	       unmatched(p, OW_SIDE_B);
+}
+
+bool ow_match_keeps_superframes(const struct ow_match *match)
+{
+	return has_superframes(&match->pass) && !match->pass.plan.identity.segments;
 }
 
 static void learn_segments(struct ow_match_pass *p)

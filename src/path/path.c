@@ -36,6 +36,9 @@ struct pair {
 	struct ow_error err;
 	struct ow_pass_log log;
 	unsigned round; /* of its log; 0 = there is none */
+	bool again;     /* it was matched twice, the second time by the clocks that the first one found */
+	enum ow_clock_method clock;
+	int64_t offset_error_ns;
 };
 
 struct ow_path {
@@ -312,6 +315,50 @@ static int match_pairs(struct ow_path *path, struct ow_error *err)
 			r = match_together(path, all ? neighbours : path->pairs, path->pairs, true, err);
 	}
 	path->report.clocks_joined &= clocks_known(path);
+	return r;
+}
+
+/* Whether superframes of the pair can be cut: their segments are recognised by TCP's numbers. */
+static bool can_cut(const struct ow_match *match)
+{
+	const struct ow_match_report *report = ow_match_report(match);
+	return report->tcp_numbers && report->level != OW_LEVEL_FRAME && ow_match_keeps_superframes(match);
+}
+
+/* Matches a pair again, by the clocks that were found. */
+static int match_again(struct ow_path *path, unsigned k, struct ow_error *err)
+{
+	struct pair *pair = &path->pair[k];
+	const struct ow_match_report *found = ow_match_report(pair->match);
+	struct pair next = {.again = true, .clock = found->clock, .offset_error_ns = found->offset_error_ns};
+	free(pair->log.note);
+	ow_match_free(pair->match);
+	*pair = next;
+	return match_together(path, k, k + 1, false, err);
+}
+
+static bool cuts(const struct ow_path *path)
+{
+	bool cut = false;
+	for (unsigned k = 0; k < path->pairs; k++)
+		cut |= path->pair[k].match && path->pair[k].match->pass.plan.identity.segments;
+	return cut;
+}
+
+/*
+ * Where two points show the same superframes, their pair does not need to cut them. If another one does, all do: the
+ * packets of all hops are those of the wire then, and a lost one can be followed.
+ */
+static int cut_alike(struct ow_path *path, struct ow_error *err)
+{
+	int r = 0;
+	if (path->options.match.segments != OW_AUTO || !cuts(path))
+		return 0;
+	path->options.match.segments = OW_ON;
+	for (unsigned k = 0; k < path->pairs && r == 0; k++) {
+		if (path->pair[k].match && can_cut(path->pair[k].match))
+			r = match_again(path, k, err);
+	}
 	return r;
 }
 
@@ -622,6 +669,10 @@ static void fill_segment(struct ow_path *path, unsigned k)
 		segment->reason = pair->err.text;
 		return;
 	}
+	if (pair->again && path->report.clocks_joined) {
+		pair->match->report.clock = pair->clock;
+		pair->match->report.offset_error_ns = pair->offset_error_ns;
+	}
 	segment->report = ow_match_report(pair->match);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		const struct ow_path_correction *c = &path->joined.correction[k][d];
@@ -675,6 +726,21 @@ static int warn_unknown(struct ow_path *path)
 		"where %llu of the lost packets were lost is not known: identical packets, parts of superframes, or "
 		"packets that a point cannot compare",
 		lost);
+}
+
+static int warn_superframes(struct ow_path *path)
+{
+	int r = 0;
+	for (unsigned k = 0; k < path->pairs && r == 0 && cuts(path); k++) {
+		const struct ow_path_pair *place = &path->place[k];
+		if (path->pair[k].match && ow_match_keeps_superframes(path->pair[k].match))
+			r = warn(
+				path,
+				"%s to %s: superframes (TSO, GSO, GRO) could not be cut there, and count as one packet "
+				"each; elsewhere they were cut",
+				name(path, place->from), name(path, place->to));
+	}
+	return r;
 }
 
 /* What a pair says of one capture is said of that point, once: its other pairs find the same. */
@@ -737,6 +803,8 @@ static int fill_report(struct ow_path *path)
 	if (r == 0)
 		r = warn_clocks(path);
 	if (r == 0)
+		r = warn_superframes(path);
+	if (r == 0)
 		r = warn_pairs(path);
 	if (r == 0)
 		r = warn_unsaid(path);
@@ -764,6 +832,8 @@ int ow_path_match(const struct ow_path_point *point, unsigned points, const stru
 		choose_pairs(path);
 	if (r == 0)
 		r = match_pairs(path, err);
+	if (r == 0)
+		r = cut_alike(path, err);
 	if (r == 0 && (options->match.on_packet || options->on_path_packet || has_singles(path)))
 		r = follow_packets(path, err);
 	if (r == 0 && (r = fill_report(path)) < 0)
