@@ -37,7 +37,8 @@ static size_t pack_zstd(const struct craft *c, uint8_t *out, size_t room)
 
 static size_t pack_lz4(const struct craft *c, uint8_t *out, size_t room)
 {
-	LZ4F_preferences_t how = {.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled};
+	LZ4F_preferences_t how = {.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled,
+	                          .frameInfo.blockSizeID = LZ4F_max4MB};
 
 	room = LZ4F_compressFrame(out, room, c->bytes, c->size, &how);
 	assert_false(LZ4F_isError(room));

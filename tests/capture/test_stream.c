@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Captures that are still being written: what is known up to when, and what is not, because. */
 #include "craft.h"
+#include "pack.h"
 
 #include "base/clock.h"
 #include "base/time.h"
+#include "capture/file/unpack_more.h"
 #include "capture/iface/stream.h"
 #include <errno.h>
 #include <string.h>
@@ -12,17 +14,19 @@
 #define S   INT64_C(1700000000)
 #define LAG (300 * OW_NS_PER_MS)
 
-/* A feed that does what the test says: bytes up to `limit`, then `result`, once. */
+/* A feed that does what the test says: bytes up to `limit`, then `result`, once; or those from `again` on without end. */
 struct fake {
 	struct ow_feed feed;
 	struct craft *bytes;
-	size_t at, limit;
+	size_t at, limit, again;
 	int result;
 };
 
 static int fake_read(struct ow_feed *feed, uint8_t *buffer, size_t size, struct ow_error *err)
 {
 	struct fake *f = (struct fake *)feed;
+	if (f->again && f->at == f->limit)
+		f->at = f->again;
 	size_t n = f->limit - f->at < size ? f->limit - f->at : size;
 	memcpy(buffer, f->bytes->bytes + f->at, n);
 	f->at += n;
@@ -245,11 +249,73 @@ static void test_ends(void **state)
 	ow_iface_close(live);
 }
 
+/* Bytes without end that have no frame, or none that is used: the time and the request to end are looked at. */
+static void test_endless(void **state)
+{
+	struct ow_iface *live;
+	struct ow_iface_frame frames[16];
+	struct ow_error err = {""};
+	(void)state;
+	for (int old = 0; old < 2; old++) {
+		struct fake *f = begin(false, &live);
+		packet(f, 500);
+		assert_int_equal(ow_iface_read(live, 1, frames, 16, &err), 1);
+		f->again = f->limit;
+		packet(f, old ? 100 : -S * 1000);
+		assert_int_equal(ow_iface_read(live, 1, frames, 16, &err), 0);
+		ow_iface_close(live);
+	}
+	struct fake *f = begin(false, &live);
+	f->again = f->limit = f->bytes->size;
+	packet(f, -S * 1000);
+	assert_int_equal(ow_stream_gather(live, 1, &err), 0);
+	ow_iface_close(live);
+}
+
+/* While packed bytes wait to be unpacked there is no room for others, which is no end. */
+static void test_packed(void **state)
+{
+	struct ow_iface *live;
+	size_t first, second;
+	(void)state;
+	ow_unpack_more();
+	struct fake *f = begin(false, &live);
+	while (f->bytes->size < CRAFT_MAX - 100)
+		craft_record(f->bytes, 0, 0, 60, 60);
+	uint8_t *a = pack(f->bytes, OW_PACKING_LZ4, &first);
+	f->bytes->size = 0;
+	for (int64_t i = 0; i < 3000; i++)
+		packet(f, i);
+	uint8_t *b = pack(f->bytes, OW_PACKING_LZ4, &second);
+	/* Metadata that the packed captures skip. */
+	f->bytes->size = 0;
+	memcpy(f->bytes->bytes, a, first);
+	f->bytes->size = first;
+	craft_32(f->bytes, 0x184d2a50);
+	craft_32(f->bytes, 100000);
+	craft_fill(f->bytes, 7, 100000);
+	memcpy(f->bytes->bytes + f->bytes->size, b, second);
+	f->limit = f->bytes->size + second;
+	f->result = OW_FEED_ENDED;
+	struct ow_iface_frame frames[16];
+	struct ow_error err = {""};
+	int n, all = 0;
+	while ((n = ow_iface_read(live, 1, frames, 16, &err)) >= 0)
+		all += n;
+	assert_int_equal(n, -ENODATA);
+	assert_string_equal(err.text, "");
+	assert_int_equal(all, 3000);
+	free(a);
+	free(b);
+	ow_iface_close(live);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_silence), cmocka_unit_test(test_cut),  cmocka_unit_test(test_back),
-		cmocka_unit_test(test_next),    cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_next),    cmocka_unit_test(test_ends), cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_packed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -435,13 +435,11 @@ static int next_frame(struct ow_capture_decoder *d, struct ow_frame *ret_frame, 
 	return r;
 }
 
-int ow_capture_decoder_read(struct ow_capture_decoder *d, struct ow_frame *frames, size_t max, struct ow_error *err)
+/* The whole frames in plain. Returns their number, 0 if bytes are missing, or an error. */
+static int whole_frames(struct ow_capture_decoder *d, struct ow_frame *frames, size_t max, struct ow_error *err)
 {
 	size_t n = 0;
 	int r = 0;
-	/* Frames that were returned are invalid now, so that bytes may move. */
-	if (d->unpacker && !d->failed)
-		d->failed = unpack(d, &d->why);
 	while (n < max) {
 		r = next_frame(d, &frames[n], err);
 		if (r <= 0)
@@ -452,9 +450,20 @@ int ow_capture_decoder_read(struct ow_capture_decoder *d, struct ow_frame *frame
 		else
 			n++;
 	}
+	return n ? (int)n : r;
+}
+
+int ow_capture_decoder_read(struct ow_capture_decoder *d, struct ow_frame *frames, size_t max, struct ow_error *err)
+{
+	int r = whole_frames(d, frames, max, err);
+	/* Frames that were returned are invalid now, so that bytes may move; less than a record is left of them. */
+	if (r == 0 && d->unpacker && !d->failed) {
+		d->failed = unpack(d, &d->why);
+		r = whole_frames(d, frames, max, err);
+	}
 	/* Damage is reported when the frames before it have been taken: it is found again. */
-	if (n || r < 0 || !d->failed)
-		return n ? (int)n : r;
+	if (r != 0 || !d->failed)
+		return r;
 	*err = d->why;
 	return d->failed;
 }

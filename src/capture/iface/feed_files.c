@@ -83,7 +83,8 @@ static int64_t first_packet(const char *path, struct ow_error *err)
 		size_t room;
 		uint8_t *to = ow_capture_decoder_room(decoder, &room);
 		ssize_t got = read(fd, to, room);
-		if (got <= 0)
+		/* Without room, the bytes that came before are not unpacked yet. */
+		if (room && got <= 0)
 			break;
 		all += (size_t)got;
 		ow_capture_decoder_fill(decoder, (size_t)got);

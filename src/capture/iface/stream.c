@@ -21,7 +21,10 @@
 #include <string.h>
 
 #define BATCH 256
-/* How often a feed is asked that has no descriptor, and how soon after its last bytes a silence is noted. */
+/*
+ * How often a feed is asked that has no descriptor, and how soon after its last bytes a silence is noted. Also how long
+ * bytes without a frame are read before the time and the request to end are looked at.
+ */
 #define LOOK_NS (50 * OW_NS_PER_MS)
 /* The timestamps of a host that jump by this much were made by a clock that was set. */
 #define STEP_NS OW_NS_PER_S
@@ -85,6 +88,9 @@ static int take_bytes(struct stream *s, struct ow_error *err)
 	struct ow_error why = {""};
 	size_t room;
 	uint8_t *to = ow_capture_decoder_room(s->decoder, &room);
+	/* The bytes that came before are not unpacked yet. */
+	if (!room && !s->ended)
+		return 1;
 	int got = s->ended ? OW_FEED_ENDED : s->feed->ops->read(s->feed, to, room, &why);
 	if (got > 0) {
 		ow_capture_decoder_fill(s->decoder, (size_t)got);
@@ -109,10 +115,11 @@ static int take_bytes(struct stream *s, struct ow_error *err)
 	}
 }
 
-/* Whole frames as they are. Returns their number, or as take_bytes. */
+/* Whole frames as they are. Returns their number, or as take_bytes; 0 also if the bytes of LOOK_NS had none. */
 static int take_frames(struct stream *s, struct ow_frame *frames, size_t room, struct ow_error *err)
 {
-	for (;;) {
+	int64_t until_ns = ow_clock_steady_ns() + LOOK_NS;
+	do {
 		int n = ow_capture_decoder_read(s->decoder, frames, room, err);
 		if (n != 0) {
 			uint32_t snaplen = ow_capture_decoder_info(s->decoder)->snaplen;
@@ -122,7 +129,8 @@ static int take_frames(struct stream *s, struct ow_frame *frames, size_t room, s
 		int r = take_bytes(s, err);
 		if (r <= 0)
 			return r;
-	}
+	} while (ow_clock_steady_ns() < until_ns);
+	return 0;
 }
 
 /* -- time ---------------------------------------------------------------------------------------------------------- */
@@ -275,7 +283,7 @@ static void forget_gathered(struct stream *s)
 	s->gathers = s->gather_room = s->gather_next = 0;
 }
 
-/* Returns the number of frames, 0 if there are none now, or an error. */
+/* Returns the number of frames; 0 if there are none now, or none of LOOK_NS is used; or an error. */
 static int read_some(struct stream *s, struct ow_iface_frame *frames, size_t room, struct ow_error *err)
 {
 	struct ow_frame batch[BATCH];
@@ -284,12 +292,13 @@ static int read_some(struct stream *s, struct ow_iface_frame *frames, size_t roo
 		return n;
 	if (s->gathered)
 		forget_gathered(s);
+	int64_t until_ns = ow_clock_steady_ns() + LOOK_NS;
 	do {
 		n = take_frames(s, batch, room < BATCH ? room : BATCH, err);
 		if (n <= 0)
 			break;
 		n = accept_frames(s, batch, (size_t)n, ow_clock_steady_ns(), frames, err);
-	} while (n == 0);
+	} while (n == 0 && ow_clock_steady_ns() < until_ns);
 	if (n == -ENODATA && s->latest_ns != INT64_MIN)
 		ow_iface_pass(&s->live, s->latest_ns + 1);
 	return n;
