@@ -67,6 +67,12 @@ static const struct ow_path_segment *hop_of(const struct view *view, unsigned i)
 	return &view->path->segment[view->direction == OW_B_TO_A ? view->hops - 1 - i : i];
 }
 
+/* The number of the point after `hops` hops. */
+static unsigned point_of(const struct view *view, unsigned hops)
+{
+	return view->direction == OW_B_TO_A ? view->hops - hops : hops;
+}
+
 static void put_label(struct view *view, const char *text, double x, double y, const char *align, const char *colour)
 {
 	char at[120];
@@ -89,11 +95,37 @@ static void put_points(struct view *view)
 	size_t columns = (crowded ? 200 : 110) / view->path->points;
 	for (unsigned i = 0; i <= view->hops; i++) {
 		char name[NAME_BYTES];
-		unsigned point = view->direction == OW_B_TO_A ? view->hops - i : i;
-		ow_format_clean(view->path->point[point].name, false, name, sizeof name);
+		ow_format_clean(view->path->point[point_of(view, i)].name, false, name, sizeof name);
 		ow_format_cut(name, columns);
 		put_label(view, name, i, NAME_AT + (crowded && i % 2 ? 0.11 : 0), "center", "000000");
 	}
+}
+
+/* Packets that were lost on the i-th hop or on one next to it: a point between them does not show all packets. */
+static uint64_t perhaps_lost(const struct view *view, unsigned i)
+{
+	uint64_t lost = 0;
+	for (unsigned from = 0; from <= i; from++) {
+		if (!hop_of(view, from)->correction[view->direction].undecided)
+			continue;
+		for (unsigned to = i > from ? i + 1 : from + 2; to <= view->hops; to++)
+			lost += view->path->lost_at[view->direction][point_of(view, from)][point_of(view, to)];
+	}
+	return lost;
+}
+
+static void put_loss(struct view *view, unsigned i, const char *known)
+{
+	const struct ow_result *result = &hop_of(view, i)->result[view->direction];
+	uint64_t perhaps = hop_of(view, i)->report ? perhaps_lost(view, i) : 0;
+	bool lost = hop_of(view, i)->report && (result->lost || perhaps);
+	char text[2 * OW_TABLE_CELL + 8], most[OW_FORMAT];
+	snprintf(text, sizeof text, "%s", known);
+	if (perhaps) {
+		ow_format_percent((double)(result->lost + perhaps) / (double)(result->sent + perhaps), most);
+		snprintf(text, sizeof text, "%s to %s", known, most);
+	}
+	put_label(view, text, i + 0.5, LOSS_AT, "center", lost ? "cb181d" : "000000");
 }
 
 static void put_hop(struct view *view, unsigned i)
@@ -108,8 +140,7 @@ static void put_hop(struct view *view, unsigned i)
 	fprintf(view->chart->script, "set arrow %u from first %u, first %.2f to first %u, first %.2f nohead back %s\n",
 	        MARK + i, i, POINT_AT, i + 1, POINT_AT,
 	        hop->report ? "lw 3 lc rgb '#9ecae1'" : "lw 1 dt 3 lc rgb '#" OW_CHART_GREY "'");
-	bool lost = hop->report && hop->result[view->direction].lost;
-	put_label(view, cell[OW_HOP_LOSS], middle, LOSS_AT, "center", lost ? "cb181d" : "000000");
+	put_loss(view, i, cell[OW_HOP_LOSS]);
 }
 
 /* The shares as parts of a bar that is as long as the path; none if one of them is not known. */
