@@ -2,7 +2,7 @@
 /*
  * The sender of a lane: the point where its packets come from. It compares, and reports results. Several intervals are
  * in progress at a time, but each names its packets only when those before it know which they lack: a packet that is
- * identical to one that still waits is ambiguous, and must be known as such.
+ * identical to one that still waits is ambiguous, and its time is asked for (exchange_identical.h).
  */
 #include "base/clock.h"
 #include "estimate/interval_shift.h"

@@ -17,7 +17,7 @@
 #define SHAPE_ROUNDS 2
 /*
  * Half of an interval, in standard deviations, if the distribution of deviations was fitted. 1.96 would be enough if
- * all flows were alike; flows that differ by factors or by size need up to 2.5 (tests/estimate/test_flows_coverage.c).
+ * all flows were alike; flows that differ by factors or by size need up to 2.5 (tests/flows/test_flows_coverage.c).
  */
 #define DEVIATIONS_FITTED 2.5
 

@@ -71,7 +71,7 @@ struct ow_flows_options {
  * All assumptions about flows (their mean over time, their deviations) are fitted to the counters. A mean is EXACT if
  * the counters determine it. It is NONE if no counter of the flow is clean, if too few are clean to find out how flows
  * differ, or if they give no information and the interval would be wider than the value. Intervals hold in at least 95
- * % of cases (tests/estimate/test_flows_coverage.c). Standard deviations need, in addition to the banks, a layer of
+ * % of cases (tests/flows/test_flows_coverage.c). Standard deviations need, in addition to the banks, a layer of
  * form OW_COLATE_HASHED, best with count_bits: 8 are enough for counters whose packets are known to within 128.
  */
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each pair of points is matched, with all that `ow_match_files` does, in passes for all of them (path/rounds.h). Packets
- * that not all points show are in the logs of these passes, and are joined. If the logs do not have them all, or every
- * packet is wanted, the pairs are read once more, each by a thread of its own, and report their packets to this one. Memory
- * depends on the packets that wait, as in a match of two points.
+ * that not all points show are in the logs of these passes, and are joined. If the logs do not have them all, one more joint
+ * pass reports them. If every packet is wanted, or there can be no such pass, the pairs are read once more, each by a thread of
+ * its own, and report their packets to this one. Memory depends on the packets that wait, as in a match of two points.
  */
 #include "path/path.h"
 

@@ -108,7 +108,7 @@ void ow_matcher_prefetch_waiters(const struct ow_matcher *matcher, const struct 
  * For a caller that sees more than this matcher, such as the records of further points, and knows that two records are
  * the only ones with their id within the waiting time: it need not push them.
  * ow_matcher_skip: in place of a push, for each of them in its turn. Returns 0 or -ENOMEM.
- * ow_matcher_is_usual: whether pushes of both would report a certain pair. record[1 - later] comes first.
+ * ow_matcher_is_usual: whether pushes of both, with these times, would report a certain pair.
  * ow_matcher_met: reports it, after the skip of the later one.
  */
 int ow_matcher_skip(struct ow_matcher *matcher, enum ow_side side, int64_t time_ns, int64_t other_ns);

@@ -10,7 +10,7 @@
  *            the newest interval, are lost as likely as loss_bins.h says, from the losses of own flows
  *     else -> unshared
  *
- * The formulas were simulated packet by packet (tests/reconcile/scope_simulation.c); each part was found necessary.
+ * The formulas were simulated packet by packet (tests/reconcile/test_scope_simulation.c); each part was found necessary.
  *
  * A tick is an interval, or half of the waiting time if that is longer, and at least 100 ms.
  */

@@ -29,7 +29,7 @@
  *
  * Example, figure 3 and 4, five cells (times of A and B): P1 70,110 in cells 1 and 2; P2 150,260 in 4 and 5; P4 250,390
  * in 3 and 4; P6 330,450 in 2 and 5; P3, P5 only at A, P9 only at B. With these three erased, A has TS = 70 400 250 400
- * 480, B 110 560 390 650 710, counts 1 2 1 2 2: the mean is 820/8 = 102.5. (tests/estimate/test_rda_examples.c)
+ * 480, B 110 560 390 650 710, counts 1 2 1 2 2: the mean is 820/8 = 102.5. (tests/estimate/test_rda_estimate.c)
  */
 
 #define OW_SRDA_HASHES_MAX 4
