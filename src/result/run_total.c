@@ -26,7 +26,7 @@ struct ow_run_total {
 	double lost, decided; /* weighted by the packets that each stands for */
 	double covered;       /* packets whose fate is known, */
 	double sent;          /* and those sent, including missed ones */
-	uint64_t blind;       /* unknown intervals whose packets were not even counted */
+	uint64_t blind;       /* unknown intervals whose packets were not all counted */
 	bool one_of_several;  /* lost packets are known of all peers together only */
 	struct ow_delays *known[SHIFTS];
 	struct ow_pool *estimated;
@@ -75,6 +75,18 @@ static void add_known(struct ow_run_total *total, unsigned shift, const struct o
 		ow_delays_merge(*slot, known);
 }
 
+/*
+ * Whether the packets that were sent in an unknown interval were not counted: there are none, or the sending point itself
+ * was away for a part of it.
+ */
+static bool sent_uncounted(const struct ow_interval_result *r)
+{
+	size_t name = strlen(r->from);
+	enum ow_cause cause = ow_cause_of(r->cause);
+	bool away = cause >= OW_CAUSE_INTERFACE_DOWN && cause <= OW_CAUSE_INTERFACE_REPLACED;
+	return r->total_sent == 0 || (away && strncmp(r->cause, r->from, name) == 0 && r->cause[name] == ' ');
+}
+
 void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_result *first,
                       const struct ow_interval_result *final, bool full, const int64_t *sample, size_t samples,
                       const struct ow_delays *known)
@@ -91,8 +103,8 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 	total->partial += final->status == OW_RESULT_PARTIAL;
 	if (final->status == OW_RESULT_UNKNOWN) {
 		total->unknown++;
-		total->blind += final->total_sent == 0;
-		total->sent += ow_result_packets_sent(final);
+		total->blind += sent_uncounted(final);
+		total->sent += sent_uncounted(final) ? 0 : ow_result_packets_sent(final);
 		sum->total_sent += final->total_sent;
 		sum->total_received += final->total_received;
 		sum->ring_drops_from += final->ring_drops_from;

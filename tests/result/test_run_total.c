@@ -6,6 +6,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -80,6 +81,32 @@ static void all_is_known(void **state)
 	ow_run_total_free(total);
 }
 
+/* What a point counted while it was away for a part of an interval is not what was sent; the other point is no reason. */
+static void sender_was_away(void **state)
+{
+	static const struct {
+		const char *cause;
+		double coverage;
+	} cases[] = {{"london was disconnected", 100.0 / 200},
+	             {"london was down; paris was down", 100.0 / 200},
+	             {"paris was disconnected", 100.0 / 110},
+	             {"london2 was disconnected", 100.0 / 110}};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct ow_run_total *total = create();
+		struct ow_interval_result good = interval(0, OW_RESULT_MEASURED, 100, 0, 2, 0),
+					  away = interval(1, OW_RESULT_UNKNOWN, 10, 0, 0, 0), sum;
+		snprintf(away.from, sizeof away.from, "london");
+		snprintf(away.cause, sizeof away.cause, "%s", cases[i].cause);
+		add(total, &good, 500);
+		add(total, &away, 0);
+		ow_run_total_result(total, &sum);
+		assert_int_equal(sum.total_sent, 110);
+		assert_true(fabs(sum.coverage - cases[i].coverage) < 1e-12);
+		ow_run_total_free(total);
+	}
+}
+
 /* An unknown interval of 100 packets, and two of which nothing is known: they count as the others do on average. */
 static void unknown_intervals(void **state)
 {
@@ -150,9 +177,8 @@ static void samples(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_is_known),
-		cmocka_unit_test(unknown_intervals),
-		cmocka_unit_test(nothing_is_known),
+		cmocka_unit_test(all_is_known),    cmocka_unit_test(unknown_intervals),
+		cmocka_unit_test(sender_was_away), cmocka_unit_test(nothing_is_known),
 		cmocka_unit_test(samples),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
