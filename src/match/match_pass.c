@@ -815,7 +815,7 @@ static void reset(struct ow_match_pass *p)
 	const struct ow_identity *now = &p->plan.identity, *then = &p->numbered_by;
 	if (now->level != then->level || now->inner != then->inner || now->segments != then->segments ||
 	    now->hash_limit != then->hash_limit || now->cut != then->cut || now->cut_df != then->cut_df ||
-	    now->tcp != then->tcp || now->any_ip_id != then->any_ip_id)
+	    now->routed != then->routed || now->tcp != then->tcp || now->any_ip_id != then->any_ip_id)
 		forget_flows(p);
 	p->numbered_by = *now;
 	ow_directions_restart(p->directions);

@@ -309,6 +309,7 @@ void ow_plan_limit(struct ow_match_planner *planner, struct ow_plan *plan, uint3
 		.tcp = planner->tcp,
 		.cut = plan->identity.cut,
 		.cut_df = plan->identity.cut_df,
+		.routed = plan->identity.routed,
 		.hash_limit = limit < OW_PLAN_LIMIT_FLOOR ? OW_PLAN_LIMIT_FLOOR : limit,
 	};
 	ow_identity_seed(&plan->identity, planner->seed);
@@ -368,6 +369,7 @@ int ow_plan_make(struct ow_match_planner *p, struct ow_record_reader input[OW_SI
 		return refuse_clock(p, c, plan.offset_ns, err);
 	/* If TCP differs, it is usually in its options: the match checks whether its numbers differ as well. */
 	p->tcp = ow_variant_any_tcp(p->variant) ? OW_TCP_ANY_OPTIONS : OW_TCP_EXACT;
+	plan.identity.routed = c->lower_ttl[OW_A_TO_B] + c->lower_ttl[OW_B_TO_A] > c->unique / 2;
 	ow_plan_limit(p, &plan, p->limit[p->variant]);
 	*ret_plan = plan;
 	return 0;

@@ -286,6 +286,10 @@ static int identify_packet(struct ow_record_reader *s, const struct ow_packet *p
 	}
 	struct ow_flow_key key;
 	ow_flow_key_of_packet(packet, &key);
+	if (s->identity.routed && packet->proto != PROTO_UDP && ow_flow_key_is_anonymous(&key)) {
+		f->not_routed++;
+		return -ENODATA;
+	}
 	record->id = id.id;
 	record->seq = id.seq;
 	record->len = id.len;
@@ -609,5 +613,6 @@ int ow_record_reader_read(struct ow_record_reader *input, struct ow_record recor
 
 uint64_t ow_record_reader_skipped(const struct ow_record_reader_facts *facts)
 {
-	return facts->copies + facts->not_ip + facts->too_short + facts->bad_link + facts->below_limit;
+	return facts->copies + facts->not_ip + facts->too_short + facts->bad_link + facts->below_limit +
+	       facts->not_routed;
 }

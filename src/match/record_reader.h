@@ -26,6 +26,9 @@ struct ow_record_reader_facts {
 	uint64_t copies;          /* frames that the capture had shown already, by the rule */
 	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
 	uint64_t below_limit;                 /* truncated, so that the id cannot be computed */
+	/* With a router between the points: MLD, IGMP and ND of hosts without an address, which are the same on many links
+	 * and do not pass it. */
+	uint64_t not_routed;
 	uint32_t least_available;  /* fewest bytes that a truncated packet had for its id; UINT32_MAX if none was
 	                              truncated */
 	int64_t first_ns, last_ns; /* earliest and latest time (0 = untimed frames left out) */

@@ -465,13 +465,6 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 	            (unsigned long long)n, ow_plural(n, "packet", "packets"), name(side), name(!side), flow);
 }
 
-/* Hosts that have no address yet (DHCP, MLD): many of them, on both sides, send as one flow. */
-static bool is_anonymous(const struct ow_flow_key *key)
-{
-	static const uint8_t none[16];
-	return key && key->version && memcmp(key->src, none, sizeof none) == 0;
-}
-
 static int warn_anonymous(struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
@@ -480,7 +473,8 @@ static int warn_anonymous(struct ow_match *m)
 		uint32_t flows = ow_flow_table_count(p->input[side].flows);
 		for (uint32_t i = 0; i < flows; i++) {
 			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
-			if (!e || !e->matched || !is_anonymous(ow_flow_table_key(p->input[side].flows, i)))
+			const struct ow_flow_key *key = ow_flow_table_key(p->input[side].flows, i);
+			if (!e || !e->matched || !key || !ow_flow_key_is_anonymous(key))
 				continue;
 			matched += side == OW_SIDE_A ? e->matched : 0;
 			only += e->unmatched;

@@ -351,6 +351,12 @@ static struct ow_flow_key networks_of(const struct ow_flow_key *key)
 	return coarse;
 }
 
+bool ow_flow_key_is_anonymous(const struct ow_flow_key *key)
+{
+	static const uint8_t none[sizeof key->src];
+	return key->version && memcmp(key->src, none, sizeof none) == 0;
+}
+
 bool ow_flow_key_is_coarse(const struct ow_flow_key *key)
 {
 	struct ow_flow_key coarse = networks_of(key);

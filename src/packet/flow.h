@@ -34,6 +34,9 @@ void ow_flow_key_text(const struct ow_flow_key *key, char text[OW_FLOW_TEXT]);
 #define OW_FLOWS_MAX    (1u << 20)
 #define OW_FLOWS_COARSE (1u << 16)
 
+/* Whether the sender has no address yet (DHCP, MLD): many hosts, on both sides, send as one flow. */
+bool ow_flow_key_is_anonymous(const struct ow_flow_key *key);
+
 /* Whether this is the key of a pair of networks, not of a flow. */
 bool ow_flow_key_is_coarse(const struct ow_flow_key *key);
 

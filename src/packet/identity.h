@@ -28,6 +28,7 @@ struct ow_identity {
 	bool pieces;         /* a packet and its first fragment have the same id, see OW_IDENTITY_PIECE */
 	const uint64_t *cut; /* Bloom filter of the datagrams that a point saw in fragments; NULL = none (see below) */
 	bool cut_df;         /* these may include packets with DF, which some routers ignore */
+	bool routed;         /* a router is between the points: see ow_record_reader_facts.not_routed */
 	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
 	uint8_t secret[192]; /* XXH3 secret, from ow_identity_seed */
 	uint64_t key;        /* from ow_identity_seed */

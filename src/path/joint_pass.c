@@ -145,6 +145,16 @@ static void swap(struct ow_joint_pass *set, unsigned a, unsigned b)
 	set->pair[b] = pair;
 }
 
+/* Passes that share readers skip the same packets: those that do not pass a router, if any of the pairs has one. */
+static void route_alike(struct ow_joint_pass *set, unsigned passes)
+{
+	bool routed = false;
+	for (unsigned k = 0; k < passes; k++)
+		routed |= set->pass[k]->plan.identity.routed;
+	for (unsigned k = 0; k < passes; k++)
+		set->pass[k]->plan.identity.routed = routed;
+}
+
 unsigned ow_joint_pass_select(struct ow_joint_pass *set)
 {
 	unsigned count = set->passes;
@@ -157,7 +167,10 @@ unsigned ow_joint_pass_select(struct ow_joint_pass *set)
 		else
 			swap(set, k, --count);
 	}
-	return count >= 2 && find_shifts(set, count, shift_ns) ? count : 0;
+	if (count < 2 || !find_shifts(set, count, shift_ns))
+		return 0;
+	route_alike(set, count);
+	return count;
 }
 
 /* -- packets ------------------------------------------------------------------------------------------------------ */

@@ -74,6 +74,15 @@ static void put(FILE *file, bool microseconds, int64_t time_ns, uint16_t id)
 	put_flow(file, microseconds, time_ns, id, 0);
 }
 
+/* The same packet, behind routers. */
+static void put_ttl(FILE *file, int64_t time_ns, uint16_t id, uint8_t ttl)
+{
+	put(file, false, time_ns, id);
+	assert_int_equal(fseek(file, 8 - 48, SEEK_CUR), 0);
+	assert_int_equal(fputc(ttl, file), ttl);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+}
+
 static const struct ow_match_report *report_of(const char *a, const char *b)
 {
 	struct ow_match_options options;
@@ -336,6 +345,48 @@ static void hosts_without_an_address(void **state)
 	assert_true(warns(report_of(path[OW_SIDE_A], path[OW_SIDE_B]), "without a source address"));
 }
 
+/* An MLDv2 report of a host without an address: the same on every link. */
+static void put_listener_report(FILE *file, int64_t time_ns)
+{
+	const uint8_t ip[76] = {0x60, 0, 0, 0,   0, 36, 0, 1, [24] = 0xff, 2, [39] = 0x16, 58, 0, 5, 2, 0,
+	                        0,    1, 0, 143, 0, 0,  0, 0, 0,           0, 1,           4,  0, 0, 0, 0xff};
+	const uint32_t head[4] = {START_S, (uint32_t)time_ns, sizeof ip, sizeof ip};
+	assert_int_equal(fwrite(head, sizeof head, 1, file), 1);
+	assert_int_equal(fwrite(ip, sizeof ip, 1, file), 1);
+}
+
+/* Hosts on both sides of a router send the same report; it does not pass the router, so no delay is taken from it. */
+static void reports_on_both_sides_of_a_router(uint8_t hops, uint64_t matched, int64_t longest_ns)
+{
+	FILE *file[OW_SIDES] = {open_capture(OW_SIDE_A, false), open_capture(OW_SIDE_B, false)};
+	for (uint16_t i = 0; i < 100; i++) {
+		put(file[OW_SIDE_A], false, i * MS, i);
+		put_ttl(file[OW_SIDE_B], i * MS + 20 * US, i, (uint8_t)(64 - hops));
+		if (i == 10)
+			put_listener_report(file[OW_SIDE_A], i * MS + 1);
+		if (i == 40)
+			put_listener_report(file[OW_SIDE_B], i * MS + 20 * US + 1);
+	}
+	fclose(file[OW_SIDE_A]);
+	fclose(file[OW_SIDE_B]);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	const struct ow_result *result = &report->direction[OW_A_TO_B];
+	assert_int_equal(result->matched, matched);
+	assert_int_equal(result->lost + result->extra, 0);
+	assert_int_equal(result->delay.max_ns, longest_ns);
+	assert_int_equal(report->skipped[OW_SIDE_A], hops);
+	assert_int_equal(report->skipped[OW_SIDE_B], hops);
+	ow_match_free(match);
+	match = NULL;
+}
+
+static void reports_of_hosts_without_an_address(void **state)
+{
+	(void)state;
+	reports_on_both_sides_of_a_router(1, 100, 20 * US);
+	reports_on_both_sides_of_a_router(0, 101, 30 * MS + 20 * US); /* a bridge passes them on */
+}
+
 /* Captured with a snaplen that leaves the IP header alone: no use to look for encryption or a proxy. */
 static void packets_cut_before_their_identity(void **state)
 {
@@ -473,6 +524,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_flow_is_rewritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(udp_superframes_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(hosts_without_an_address, setup, teardown),
+		cmocka_unit_test_setup_teardown(reports_of_hosts_without_an_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_cut_before_their_identity, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
