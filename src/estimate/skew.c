@@ -22,6 +22,7 @@
 #define SHIFT_SAME      0.9              /* changes that differ by less are the same one */
 #define SHIFT_LEAST_NS  100000.0         /* .. and larger than what queues do to all packets for a while */
 #define STEP_SHARP      5.0              /* it is so many times what the steadier direction varies */
+#define STEP_USUAL      0.5              /* most stretches show such a part of it at least */
 #define STEP_NEAR       12               /* stretches that are near a step */
 #define STEP_CLEAR      3.0              /* a step is at least this many times the change of the path itself */
 #define PPB_MOST        500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of the clocks */
@@ -258,6 +259,7 @@ static unsigned zone_of(const struct ow_skew *d)
 struct change {
 	struct level before, after;
 	double by, spread, quarter; /* the larger one of both */
+	double usual;               /* the change of the least of half of the stretches */
 	double slower;              /* spread of the slower one: a single packet shows that the faster one is as fast */
 };
 
@@ -266,6 +268,7 @@ static struct change change_of(const struct ow_skew *d, unsigned way, unsigned a
 	struct around a = around_of(at, zone, reach);
 	struct change c = {level_of(d, way, a.before_from, a.before_to), level_of(d, way, a.after_from, a.after_to)};
 	c.by = c.after.least - c.before.least;
+	c.usual = c.by + c.after.spread - c.before.spread;
 	c.spread = fmax(c.before.spread, c.after.spread);
 	c.quarter = fmax(c.before.quarter, c.after.quarter);
 	c.slower = c.by > 0 ? c.after.spread : c.before.spread;
@@ -313,7 +316,13 @@ static double gained_at(const struct ow_skew *d, unsigned at, unsigned zone, boo
 	                : near      ? fmax(STEP_CLEAR * fmax(ab.quarter, ba.quarter), fmax(ab.slower, ba.slower))
 	                : stretches ? fmax(ab.slower, ba.slower)
 	                            : STEP_CLEAR * fmax(ab.slower, ba.slower);
-	return fabs(gained) >= NOISE_NS && fabs(gained) > STEP_CLEAR * fabs(path) && fabs(gained) > varies ? gained : 0;
+	/* A single fast packet makes no step: if delays vary by more than it, most stretches show it, too. */
+	double usual = (ab.usual - ba.usual) / 2;
+	bool chance = stretches && !sharp && !near && fmax(ab.spread, ba.spread) > fabs(gained) &&
+	              usual * copysign(1, gained) < STEP_USUAL * fabs(gained);
+	return fabs(gained) >= NOISE_NS && fabs(gained) > STEP_CLEAR * fabs(path) && fabs(gained) > varies && !chance
+	               ? gained
+	               : 0;
 }
 
 static int64_t time_of(const struct ow_skew *d, unsigned at)

@@ -274,6 +274,33 @@ static void finds_a_shift_of_one_direction(void **state)
 	}
 }
 
+/* Delays without a floor: a fast packet of each direction, by chance on different sides, is no step; a real one is. */
+static void takes_fast_packets_for_no_step(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		for (int real = 0; real < 2; real++) {
+			struct ow_skew skew;
+			struct ow_random r;
+			int64_t at_ns, by_ns;
+			bool unsure;
+			ow_skew_init(&skew);
+			ow_random_seed(&r, seed);
+			for (int64_t i = 0; i < 20000; i++) {
+				double bell = sqrt(-2 * log(1 - ow_random_unit(&r))) *
+				              cos(2 * M_PI * ow_random_unit(&r)),
+				       late = real && i > 10000 ? 400e3 : 0;
+				ow_skew_add(&skew, i % 2 ? OW_A_TO_B : OW_B_TO_A, 1700000000 * S + 5 * S / 20000 * i,
+				            llrint(2e6 + 100e3 * bell + (i % 2 ? late : -late)));
+			}
+			bool found = ow_skew_step(&skew, &at_ns, &by_ns, &unsure);
+			assert_int_equal(found, real);
+			if (found)
+				assert_in_range(by_ns, 250000, 550000);
+		}
+	}
+}
+
 /* The first two of ten seconds are added at the end: the same stretches, and the same drift to what they are cut at. */
 static void takes_the_first_last(void **state)
 {
@@ -352,6 +379,7 @@ int main(void)
 		cmocka_unit_test(takes_a_step_for_no_drift),
 		cmocka_unit_test(finds_steps_in_spite_of),
 		cmocka_unit_test(finds_a_shift_of_one_direction),
+		cmocka_unit_test(takes_fast_packets_for_no_step),
 		cmocka_unit_test(takes_the_first_last),
 		cmocka_unit_test(prefers_unique_packets),
 		cmocka_unit_test(keeps_out_of_what_it_cannot_know),
