@@ -398,6 +398,50 @@ static int write_points_truth(const struct arguments *args, const struct ow_sim_
 	return r;
 }
 
+static bool is_same(const char *a, const char *b)
+{
+	return a && b && (strcmp(a, b) == 0 || ow_same_file(a, b));
+}
+
+/* A capture of the simulation must be neither the traffic that it reads nor another file that it writes. */
+static int check_capture(const struct arguments *args, const char *option, const char *path, struct ow_error *err)
+{
+	if (is_same(path, args->sim.traffic))
+		return ow_error_set(err, EINVAL, "%s would overwrite the file of --traffic", option);
+	if (is_same(path, args->truth))
+		return ow_error_set(err, EINVAL, "--truth and %s are the same file", option);
+	if (is_same(path, args->packet_truth))
+		return ow_error_set(err, EINVAL, "--packet-truth and %s are the same file", option);
+	return 0;
+}
+
+static int check_truth(const struct arguments *args, struct ow_error *err)
+{
+	if (is_same(args->truth, args->sim.traffic))
+		return ow_error_set(err, EINVAL, "--truth would overwrite the file of --traffic");
+	if (is_same(args->packet_truth, args->sim.traffic))
+		return ow_error_set(err, EINVAL, "--packet-truth would overwrite the file of --traffic");
+	if (is_same(args->truth, args->packet_truth))
+		return ow_error_set(err, EINVAL, "--truth and --packet-truth are the same file");
+	return 0;
+}
+
+static int check_points(const struct arguments *args, const struct ow_sim_points *points, struct ow_error *err)
+{
+	int r = check_truth(args, err);
+	for (unsigned i = 0; r >= 0 && i < points->points; i++) {
+		char option[100];
+		snprintf(option, sizeof option, "--point %.80s", points->point[i].name);
+		r = check_capture(args, option, points->point[i].path, err);
+		for (unsigned k = 0; r >= 0 && k < i; k++) {
+			if (is_same(points->point[i].path, points->point[k].path))
+				r = ow_error_set(err, EINVAL, "--point: %s and %s have the same file",
+				                 points->point[k].name, points->point[i].name);
+		}
+	}
+	return r;
+}
+
 static int run_points(struct arguments *args)
 {
 	struct ow_sim_points points;
@@ -410,6 +454,11 @@ static int run_points(struct arguments *args)
 		r = ow_simulate_points(&args->places, &args->sim, &points, &err);
 	if (r < 0)
 		return ow_cli_misused("simulate", &err);
+	r = check_points(args, &points, &err);
+	if (r < 0) {
+		ow_sim_points_done(&points);
+		return ow_cli_misused("simulate", &err);
+	}
 	struct ow_progress progress;
 	struct ow_sim_points_truth truth;
 	ow_progress_init(&progress, "simulating");
@@ -459,9 +508,9 @@ int ow_cli_simulate(int argc, char **argv)
 	int r = args.packet_truth ? ow_error_set(&err, EINVAL, "--packet-truth is for a path with --point") : 0;
 	if (r >= 0)
 		r = ow_sim_check(&args.sim, &err);
-	for (int i = 0; r >= 0 && args.truth && i < OW_SIDES; i++) {
-		if (strcmp(args.truth, args.sim.side[i].path) == 0)
-			r = ow_error_set(&err, EINVAL, "--truth and -%c are the same file", "ab"[i]);
-	}
+	if (r >= 0)
+		r = check_truth(&args, &err);
+	for (int i = 0; r >= 0 && i < OW_SIDES; i++)
+		r = check_capture(&args, i ? "-b" : "-a", args.sim.side[i].path, &err);
 	return r < 0 ? ow_cli_misused("simulate", &err) : run(&args);
 }
