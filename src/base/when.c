@@ -24,8 +24,8 @@ struct clock_time {
 
 static int bad(const char *text, struct ow_error *err)
 {
-	return ow_error_set(err, EINVAL,
-	                    "'%.40s' is not a time (examples: '2026-11-15 10:02', 10:02, -2h, now, 1794736920)", text);
+	return ow_error_set(err, EINVAL, "'%.40s' is not a time (examples: '2026-11-15 10:02', 10:02, 1794736920)",
+	                    text);
 }
 
 /* Reads 10:02, 10:02:17 or 10:02:17.5; *rest is the text after it. */
