@@ -84,7 +84,24 @@ static uint32_t make_option(const struct copy *c, const char *text, uint32_t len
 	return 4 + padded(length);
 }
 
-/* Writes a packet block whose options begin at `options`, with the comment before them. */
+/* Bytes of the options that are whole: a longer one than its block makes the file unreadable for Wireshark. */
+static uint32_t whole_options(const struct copy *c, const uint8_t *options, uint32_t size)
+{
+	uint32_t at = 0;
+	while (size - at >= 4) {
+		uint32_t head = load32(c, options + at);
+		uint32_t code = c->big_endian ? head >> 16 : head & 0xffff,
+			 length = c->big_endian ? head & 0xffff : head >> 16;
+		if (code == 0)
+			return size;
+		if (padded(length) > size - at - 4)
+			return at;
+		at += 4 + padded(length);
+	}
+	return at;
+}
+
+/* Writes a packet block whose options begin at `options`, with the comment before those that are whole. */
 static int put_packet(struct copy *c, uint8_t *block, uint32_t length, uint32_t options, struct ow_error *err)
 {
 	static const uint8_t end[4];
@@ -93,15 +110,17 @@ static int put_packet(struct copy *c, uint8_t *block, uint32_t length, uint32_t 
 	int commented = c->comment_of(c->arg, c->number, text, err);
 	if (commented <= 0)
 		return commented < 0 ? commented : put(c, block, length, err);
-	uint32_t added = make_option(c, text, (uint32_t)commented, option), old = length - 4 - options;
-	uint32_t ends = old ? 0 : sizeof end;
-	store32(c, tail, length + added + ends);
+	uint32_t added = make_option(c, text, (uint32_t)commented, option), all = length - 4 - options;
+	uint32_t old = whole_options(c, block + options, all), ends = old && old == all ? 0 : sizeof end;
+	store32(c, tail, options + added + old + ends + 4);
 	memcpy(block + 4, tail, sizeof tail);
 	int r = put(c, block, options, err);
 	if (r == 0)
 		r = put(c, option, added, err);
 	if (r == 0)
-		r = put(c, old ? block + options : end, old + ends, err);
+		r = put(c, block + options, old, err);
+	if (r == 0)
+		r = put(c, end, ends, err);
 	return r < 0 ? r : put(c, tail, sizeof tail, err);
 }
 
