@@ -199,6 +199,13 @@ static void set_expectation(const struct ow_match_planner *p, struct ow_plan *pl
 
 /* -- the waiting time --------------------------------------------------------------------------------------------- */
 
+/* Both directions together tell a long delay from a difference of the clocks. */
+static int64_t longest_delay(const struct ow_sample_overlap *c, const struct ow_plan *plan)
+{
+	int64_t there = plan->high_ns[OW_A_TO_B], back = plan->high_ns[OW_B_TO_A];
+	return !c->unique || !c->both_directions ? 0 : there > back ? there : back;
+}
+
 static void set_window(const struct ow_match_planner *p, struct ow_plan *plan)
 {
 	const struct ow_sample_overlap *c = &p->common[p->variant];
@@ -210,6 +217,9 @@ static void set_window(const struct ow_match_planner *p, struct ow_plan *plan)
 	spread = back > spread ? back : spread;
 	if (spread > plan->window_ns / 4)
 		plan->window_ns = spread < OW_WINDOW_STRETCH_NS / 4 ? 4 * spread : OW_WINDOW_STRETCH_NS;
+	int64_t longest = longest_delay(c, plan);
+	if (longest > plan->window_ns / 2)
+		plan->window_ns = longest < OW_WINDOW_STRETCH_NS / 2 ? 2 * longest : OW_WINDOW_STRETCH_NS;
 	/* Without times only the order is left: nothing expires. */
 	if (plan->untimed)
 		plan->window_ns = INT64_C(1) << 61;

@@ -76,6 +76,25 @@ static void asymmetric_delays(void **state)
 	}
 }
 
+/* Longer than the usual waiting time, one way or both: both directions show that it is not the clocks. */
+static void delays_of_seconds(void **state)
+{
+	(void)state;
+	for (int both = 0; both < 2; both++) {
+		pair_done(&pair);
+		pair_init(&pair, 9);
+		talk(both ? 5 * S : MS, 5 * S, 100 * US, 0);
+		const struct ow_match_report *report = pair_match(&pair, NULL);
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+			const struct ow_result *result = &report->direction[d];
+			assert_int_equal(result->lost, 0);
+			assert_int_equal(result->sent, 2000);
+			assert_in_range(result->delay.min_ns, d == OW_A_TO_B && !both ? MS : 5 * S, 5 * S + MS);
+		}
+		assert_in_range(report->window_ns, 10 * S, 11 * S);
+	}
+}
+
 /* One packet in a thousand with a bad stamp does not move all others. */
 static void an_outlier(void **state)
 {
@@ -347,6 +366,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		CASE(asymmetric_delays),
+		CASE(delays_of_seconds),
 		CASE(an_outlier),
 		CASE(a_fast_path),
 		CASE(no_offset_fits),

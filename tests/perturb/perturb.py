@@ -57,6 +57,7 @@ REPAIRED = [
     95047,  # a clock that is set, few packets afterwards, and some of them in a queue
     (77, "reordering,repeats"),  # identical packets overtake each other where no others show it
     (500041, "bufferbloat,route_change"),  # a queue releases a flood at once
+    (500015, "bufferbloat,repeats"),  # one direction takes longer than the waiting time
     300482,  # a clock that is adjusted while one direction varies by more than that
     700099,  # copies of one time were ambiguous as a whole, and not in their intervals
     (40010, "duplicates,loss,repeats"),  # a duplicate is taken for a lost packet where no others are duplicated
