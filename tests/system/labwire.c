@@ -196,11 +196,12 @@ static bool read_reports(struct wire *wire)
 		       ", \"received\": %" PRIu64 ", \"matched\": %" PRIu64 ", \"lost\": %" PRIu64
 		       ", \"extra\": %" PRIu64 ", \"reordered\": %" PRIu64 ", \"missed\": %" PRIu64
 		       ", \"refused\": %" PRIu64 ", \"kernel_drops\": %" PRIu64
-		       ", \"mean_ns\": %.0f, \"max_ns\": %.0f}\n",
+		       ", \"mean_ns\": %.0f, \"max_ns\": %.0f, \"jitter_ns\": %.0f}\n",
 		       report.total ? "true" : "false", report.direction == OW_A_TO_B ? 'a' : 'b',
 		       report.truth.start_ns, r->sent, r->received, r->matched, r->lost, r->extra, r->reordered,
 		       report.missed, report.refused, kernel_drops(wire), r->matched ? r->delay.mean_ns : 0.0,
-		       r->matched ? (double)r->delay.max_ns : 0.0);
+		       r->matched ? (double)r->delay.max_ns : 0.0,
+		       r->matched ? r->delay.quantile_ns[OW_Q95] - r->delay.quantile_ns[OW_Q50] : 0.0);
 		wire->totals += report.total;
 	}
 	fflush(stdout);
