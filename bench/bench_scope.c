@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 {
 	static const uint32_t flows[] = {1000, 20000, 80000};
 	static const double losses[] = {0, 0.01};
-	int rounds = argc > 1 ? atoi(argv[1]) : 20;
+	int rounds = argc > 1 ? (int)strtoul(argv[1], NULL, 10) : 20;
 	struct bench b = {
 		.flow = need(malloc(80000 * sizeof *b.flow)),
 		.seen = need(malloc(80000 * sizeof *b.seen)),

@@ -357,10 +357,12 @@ static enum ow_path_order evidence(const struct finder *f, const struct ow_order
 		const struct distance *d = &f->distance[found->place[i]][found->place[i + 1]];
 		if (!d->common)
 			continue; /* side by side */
-		if (!d->both && !trusted && !(d->hops_known && d->hops))
+		if (d->hops_known && d->hops)
+			continue;
+		/* Two copies of one capture have no time between them. */
+		if ((!d->both && !trusted) || !d->time_ns)
 			return OW_ORDER_UNKNOWN;
-		if (!d->hops_known || !d->hops)
-			by = OW_ORDER_TIMES;
+		by = OW_ORDER_TIMES;
 	}
 	return by;
 }

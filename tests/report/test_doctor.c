@@ -53,10 +53,12 @@ static void widths(void **state)
 {
 	(void)state;
 	for (unsigned width = 32; width < 140; width++) {
-		char *text = text_of(width, false, 3);
+		char *text = text_of(width, false, 3), *rest = text, *line;
 		assert_non_null(strstr(text, "fix: " COMMAND "\n"));
-		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		while ((line = strsep(&rest, "\n"))) {
 			size_t length = strlen(line);
+			if (!length)
+				continue;
 			if (!strstr(line, COMMAND) && !strstr(line, "Interfaces") && ow_format_columns(line) > width)
 				fail_msg("%zu columns of %u: %s", ow_format_columns(line), width, line);
 			assert_true(line[length - 1] != ' ');
