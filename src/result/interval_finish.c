@@ -44,6 +44,25 @@ static void fill_delays(struct ow_interval_results *results, const struct ow_int
 	ow_pool_values(results->scratch, &result->mean_ns, &result->stddev_ns, result->quantile_ns);
 }
 
+static void move_value(struct ow_value *value, double by_ns)
+{
+	if (value->status != OW_VALUE_NONE) {
+		value->value += by_ns;
+		value->low += by_ns;
+		value->high += by_ns;
+	}
+}
+
+/* Late packets change the mean: the numbers that were made of it before they came go with it. */
+static void follow_mean(const struct ow_interval_results_open *open, struct ow_interval_result *result)
+{
+	if (open->result.mean_ns.status == OW_VALUE_NONE || result->mean_ns.status == OW_VALUE_NONE)
+		return;
+	double by_ns = result->mean_ns.value - open->result.mean_ns.value;
+	move_value(&result->above_min_ns, by_ns);
+	move_value(&result->round_trip_mean_ns, by_ns);
+}
+
 static void add_slot(void *arg, double delay_ns, uint64_t samples)
 {
 	ow_buckets_add(arg, delay_ns, samples);
@@ -284,6 +303,7 @@ void ow_interval_results_make_result(struct ow_interval_results *results, const 
 	}
 	if (!open->unknown) {
 		fill_delays(results, open, r);
+		follow_mean(open, r);
 		ow_result_clock_widen(r);
 		if (r->final)
 			fill_buckets(open, r);

@@ -467,6 +467,8 @@ static void test_sampled(void **state)
 			.samples = M,
 			.reordered = OW_RESULT_NOT_COUNTED,
 			.mean_ns = {OW_VALUE_EXACT, mean, mean, mean, OW_NO_REASON},
+			.above_min_ns = ow_value_exact(mean - 1e6),
+			.round_trip_mean_ns = ow_value_exact(mean + 7e6),
 			.stddev_ns = {OW_VALUE_ESTIMATED, estimate, estimate - error, estimate + error, OW_NO_REASON},
 		};
 		in.result.quantile_ns[OW_Q50] = (struct ow_value){OW_VALUE_ESTIMATED, 2.4e6, 2e6, 3e6, OW_NO_REASON};
@@ -481,6 +483,8 @@ static void test_sampled(void **state)
 		assert_true(r->late == LATE && r->samples == M + LATE && r->min_ns.status == OW_VALUE_NONE);
 		assert_int_equal(r->mean_ns.status, OW_VALUE_EXACT);
 		assert_true(close_to(r->mean_ns.value, all / (M + LATE)));
+		assert_true(close_to(r->above_min_ns.value, all / (M + LATE) - 1e6));
+		assert_true(close_to(r->round_trip_mean_ns.value, all / (M + LATE) + 7e6));
 		double truth = sqrt(all_square / (M + LATE) - pow(all / (M + LATE), 2));
 		stddev_hits += r->stddev_ns.low <= truth && truth <= r->stddev_ns.high;
 		qsort(x, M + LATE, sizeof *x, by_value);
