@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "capture/iface/iface.h"
 #include "config/config_check.h"
+#include "config/config_fleet.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -581,6 +582,9 @@ const struct ow_key ow_config_keys[] = {
          "The list of segments that the point measures.", .read = keep},
 	{"flows", OW_KEY_OTHER, offsetof(struct config_target, flows), NULL,
          "The list of recordings for per-flow latency. With it, `segments` and the keys can be omitted.", .read = keep},
+	{"fleet", OW_KEY_OTHER, CONFIG(fleet), NULL,
+         "The fleet that the point belongs to ([fleet.md](fleet.md)). What this file does not say comes from there.",
+         .read = ow_config_read_fleet},
 	{0},
 };
 
@@ -589,6 +593,8 @@ static int read_config(struct config_target *t, struct ow_error *err)
 	struct ow_config *c = &t->config;
 	struct ow_key_reader r = {.path = c->path, .context = c, .err = err};
 	int code = ow_keys_read(&r, c->tree, ow_config_keys, t, NULL);
+	if (code == 0)
+		code = ow_config_complete_fleet(&r, c, t->segments || t->flows);
 	if (code == 0)
 		code = ow_config_check_top(c, t->segments != NULL, t->flows != NULL, err);
 	if (code == 0 && t->segments)
@@ -615,16 +621,18 @@ static void done(struct ow_config *config)
 	free(config->path);
 }
 
-int ow_config_parse(const char *path, const char *bytes, size_t size, struct ow_config **ret_config,
-                    struct ow_error *err)
+int ow_config_parse_with(const char *path, const char *bytes, size_t size, const char *desired, size_t desired_size,
+                         struct ow_config **ret_config, struct ow_error *err)
 {
 	struct config_target t = {0};
 	int r = ow_yaml_parse(path, bytes, size, &t.config.tree, err);
-	if (r < 0)
-		return r;
+	if (r == 0 && desired)
+		r = ow_config_merge(t.config.tree, desired, desired_size, &t.config.fleet, err);
 	struct ow_config *config = malloc(sizeof *config);
 	t.config.path = strdup(path);
-	r = config && t.config.path ? read_config(&t, err) : ow_error_set(err, ENOMEM, "%s: not enough memory", path);
+	if (r == 0)
+		r = config && t.config.path ? read_config(&t, err)
+		                            : ow_error_set(err, ENOMEM, "%s: not enough memory", path);
 	if (r < 0 || !config) {
 		done(&t.config);
 		free(config);
@@ -633,6 +641,12 @@ int ow_config_parse(const char *path, const char *bytes, size_t size, struct ow_
 	*config = t.config;
 	*ret_config = config;
 	return 0;
+}
+
+int ow_config_parse(const char *path, const char *bytes, size_t size, struct ow_config **ret_config,
+                    struct ow_error *err)
+{
+	return ow_config_parse_with(path, bytes, size, NULL, 0, ret_config, err);
 }
 
 void ow_config_free(struct ow_config *config)
@@ -645,12 +659,17 @@ void ow_config_free(struct ow_config *config)
 
 int ow_config_load(const char *path, struct ow_config **ret_config, struct ow_error *err)
 {
-	char *bytes;
+	char *bytes, *folder = NULL;
 	size_t size;
 	int r = ow_yaml_load(path, &bytes, &size, err);
 	if (r < 0)
 		return r;
-	r = ow_config_parse(path, bytes, size, ret_config, err);
+	r = ow_config_state_folder(path, bytes, size, &folder, err);
+	if (r == 0 && folder)
+		r = ow_config_load_desired(path, bytes, size, folder, ret_config, err);
+	else if (r == 0)
+		r = ow_config_parse(path, bytes, size, ret_config, err);
+	free(folder);
 	free(bytes);
 	return r;
 }

@@ -102,6 +102,21 @@ static inline bool ow_config_exact(const struct ow_config_segment *segment, cons
 	return class->stated & OW_STATED_EXACT ? class->exact : segment->exact;
 }
 
+/*
+ * The fleet that the point belongs to (docs/fleet.md). Its state folder has the point's certificate and the desired
+ * state: keys of a configuration, from the fleet. A key that the point's own file has is not taken from there.
+ */
+struct ow_config_fleet {
+	const char *address; /* NULL = the point belongs to no fleet */
+	const char *name, *token;
+	const char *state;   /* folder */
+	uint64_t version;    /* of the desired state in force; 0 = none */
+	char kept[160];      /* keys of the desired state that the point's own file overrides: "listen, segments" */
+	uint64_t refused;    /* version of a desired state that is not in force because it is wrong; 0 = none, */
+	struct ow_error why; /* and what is wrong */
+	bool waits;          /* there is nothing to measure until a desired state comes */
+};
+
 struct ow_config {
 	char *path; /* of the file */
 	char point[OW_RESULT_NAME];
@@ -121,6 +136,7 @@ struct ow_config {
 	unsigned segment_count;
 	struct ow_config_flows *flows; /* recordings of flows */
 	unsigned flows_count;
+	struct ow_config_fleet fleet;
 	struct ow_yaml *tree; /* owns the texts */
 };
 
@@ -129,13 +145,19 @@ const struct ow_config_segment *ow_config_segment_find(const struct ow_config *c
                                                        const char *peer);
 
 /* The keys of a configuration, of its entries in `interfaces`, `segments` and `flows`, and of the command line. */
-extern const struct ow_key ow_config_keys[], ow_interface_keys[], ow_segment_keys[], ow_flows_keys[];
+extern const struct ow_key ow_config_keys[], ow_interface_keys[], ow_segment_keys[], ow_flows_keys[], ow_fleet_keys[];
 
-/* Paths in the configuration are relative to its folder. Only the configuration itself is read. */
+/*
+ * Paths in the configuration are relative to its folder. Only the configuration itself is read; in a fleet also the
+ * desired state, and if that is wrong, the one that was accepted before it.
+ */
 int ow_config_load(const char *path, struct ow_config **ret_config, struct ow_error *err);
 /* The same from memory; path is used for errors and relative paths. */
 int ow_config_parse(const char *path, const char *bytes, size_t size, struct ow_config **ret_config,
                     struct ow_error *err);
+/* The same with a desired state, which may be NULL. */
+int ow_config_parse_with(const char *path, const char *bytes, size_t size, const char *desired, size_t desired_size,
+                         struct ow_config **ret_config, struct ow_error *err);
 void ow_config_free(struct ow_config *config);
 
 /*

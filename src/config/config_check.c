@@ -69,9 +69,10 @@ int ow_config_check_top(const struct ow_config *c, bool has_segments, bool has_f
 {
 	if (!c->point[0])
 		return ow_error_set(err, EINVAL, "%s: has no 'point', the name of this point", c->path);
-	if (c->interface_count == 0)
+	/* A point of a fleet may have nothing to measure until the fleet says what. */
+	if (c->interface_count == 0 && !c->fleet.waits)
 		return ow_error_set(err, EINVAL, "%s: has no 'interfaces' to watch", c->path);
-	if (!has_segments && !has_flows)
+	if (!has_segments && !has_flows && !c->fleet.waits)
 		return ow_error_set(err, EINVAL, "%s: has no 'segments' to measure, nor 'flows' to record", c->path);
 	/* Without segments the point has no peers. */
 	int r = has_segments || c->listen || c->certificate || c->key || c->ca || c->psk ? check_keys(c, err) : 0;

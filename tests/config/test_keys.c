@@ -17,7 +17,7 @@ static const struct {
 	const struct ow_key *keys;
 } tables[] = {
 	{"config.md", ow_config_keys}, {"config.md", ow_interface_keys}, {"config.md", ow_segment_keys},
-	{"config.md", ow_flows_keys},  {"plane.md", ow_station_keys},
+	{"config.md", ow_fleet_keys},  {"config.md", ow_flows_keys},     {"plane.md", ow_station_keys},
 };
 
 static char *load(const char *page)
