@@ -23,46 +23,51 @@ const char ow_event_row_select[] = "id, " COLUMNS;
 
 enum { LANE = 1, TIME, INTERVAL, KIND, NETWORK, FLOWS, TTL, SHARE, OMITTED };
 
-void ow_event_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_flow_event *event)
+void ow_event_row_bind(const struct ow_statement *statement, int64_t lane, const struct ow_flow_event *event)
 {
 	const struct ow_scope_event *e = &event->scope;
 	char network[OW_FLOW_EVENT_NETWORK];
-	sqlite3_clear_bindings(statement);
-	sqlite3_bind_int64(statement, LANE, lane);
-	sqlite3_bind_int64(statement, TIME, event->start_ns);
-	sqlite3_bind_int64(statement, INTERVAL, e->interval);
-	sqlite3_bind_text(statement, KIND, ow_flow_event_name(e->kind), -1, SQLITE_STATIC);
+	ow_bind_integer(statement, LANE, lane);
+	ow_bind_integer(statement, TIME, event->start_ns);
+	ow_bind_integer(statement, INTERVAL, e->interval);
+	ow_bind_text(statement, KIND, ow_flow_event_name(e->kind));
 	if (*ow_flow_event_network(event, network))
-		sqlite3_bind_text(statement, NETWORK, network, -1, SQLITE_TRANSIENT);
-	sqlite3_bind_int64(statement, FLOWS, e->flows);
+		ow_bind_text(statement, NETWORK, network);
+	else
+		ow_bind_null(statement, NETWORK);
+	ow_bind_integer(statement, FLOWS, e->flows);
 	if (e->kind == OW_SCOPE_REROUTED)
-		sqlite3_bind_int(statement, TTL, e->ttl_change);
+		ow_bind_integer(statement, TTL, e->ttl_change);
+	else
+		ow_bind_null(statement, TTL);
 	if (e->kind == OW_SCOPE_SPRAYED || e->kind == OW_SCOPE_MISSING)
-		sqlite3_bind_double(statement, SHARE, e->share);
-	sqlite3_bind_int64(statement, OMITTED, (int64_t)(event->omitted & INT64_MAX));
+		ow_bind_real(statement, SHARE, e->share);
+	else
+		ow_bind_null(statement, SHARE);
+	ow_bind_integer(statement, OMITTED, (int64_t)(event->omitted & INT64_MAX));
 }
 
-static const char *text_of(sqlite3_stmt *statement, int column)
+static const char *text_of(const struct ow_statement *statement, int column)
 {
-	const char *text = (const char *)sqlite3_column_text(statement, column);
+	const char *text = ow_column_text(statement, column);
 	return text ? text : "";
 }
 
-bool ow_event_row_read(sqlite3_stmt *statement, struct ow_flow_event *event)
+bool ow_event_row_read(const struct ow_statement *statement, struct ow_flow_event *event)
 {
 	struct ow_scope_event *e = &event->scope;
 	const char *kind = text_of(statement, KIND);
-	double share = sqlite3_column_double(statement, SHARE);
-	int64_t flows = sqlite3_column_int64(statement, FLOWS), omitted = sqlite3_column_int64(statement, OMITTED);
-	int ttl = sqlite3_column_int(statement, TTL);
+	double share = ow_column_real(statement, SHARE);
+	int64_t flows = ow_column_integer(statement, FLOWS), omitted = ow_column_integer(statement, OMITTED);
+	int64_t ttl = ow_column_integer(statement, TTL);
 	*e = (struct ow_scope_event){.kind = OW_SCOPE_STOPPED};
 	while (strcmp(kind, ow_flow_event_name(e->kind)) != 0) {
 		if (e->kind == OW_SCOPE_MISSING)
 			return false;
 		e->kind++;
 	}
-	event->start_ns = sqlite3_column_int64(statement, TIME);
-	e->interval = sqlite3_column_int64(statement, INTERVAL);
+	event->start_ns = ow_column_integer(statement, TIME);
+	e->interval = ow_column_integer(statement, INTERVAL);
 	e->flows = flows < 0 ? 0 : flows > UINT32_MAX ? UINT32_MAX : (uint32_t)flows;
 	e->ttl_change = (int8_t)(ttl < INT8_MIN ? INT8_MIN : ttl > INT8_MAX ? INT8_MAX : ttl);
 	e->share = isfinite(share) ? share : 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "result/flow_event.h"
-#include <sqlite3.h>
+#include "store/statement.h"
 
 /* An event of flows as a row of table event. What a kind of event does not have is NULL. */
 
@@ -12,8 +12,8 @@
 extern const char ow_event_row_schema[];
 /* Parameter 1 is the lane. */
 extern const char ow_event_row_insert[];
-void ow_event_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_flow_event *event);
+void ow_event_row_bind(const struct ow_statement *statement, int64_t lane, const struct ow_flow_event *event);
 /* The columns to SELECT: id and lane, then those that ow_event_row_read reads. It leaves the names of the lane alone.
  * false: not a row of ours. */
 extern const char ow_event_row_select[];
-bool ow_event_row_read(sqlite3_stmt *statement, struct ow_flow_event *event);
+bool ow_event_row_read(const struct ow_statement *statement, struct ow_flow_event *event);

@@ -122,19 +122,19 @@ void ow_row_select(FILE *out, int version)
 
 /* Binds one value after the other. */
 struct binder {
-	sqlite3_stmt *statement;
+	const struct ow_statement *statement;
 	int at;
 	bool known; /* false: everything is NULL except columns that are never NULL */
 };
 
 static void bind_integer(struct binder *b, int64_t value)
 {
-	sqlite3_bind_int64(b->statement, ++b->at, value);
+	ow_bind_integer(b->statement, ++b->at, value);
 }
 
 static void bind_null(struct binder *b)
 {
-	sqlite3_bind_null(b->statement, ++b->at);
+	ow_bind_null(b->statement, ++b->at);
 }
 
 static void bind_count(struct binder *b, uint64_t count)
@@ -148,7 +148,7 @@ static void bind_count(struct binder *b, uint64_t count)
 static void bind_real(struct binder *b, double value)
 {
 	if (b->known && isfinite(value))
-		sqlite3_bind_double(b->statement, ++b->at, value);
+		ow_bind_real(b->statement, ++b->at, value);
 	else
 		bind_null(b);
 }
@@ -156,7 +156,7 @@ static void bind_real(struct binder *b, double value)
 static void bind_text(struct binder *b, const char *text)
 {
 	if (*text)
-		sqlite3_bind_text(b->statement, ++b->at, text, -1, SQLITE_TRANSIENT);
+		ow_bind_text(b->statement, ++b->at, text);
 	else
 		bind_null(b);
 }
@@ -220,7 +220,7 @@ static void bind_field(struct binder *b, const struct ow_field *field, const str
 		if (!b->known && !(field->flags & OW_FIELD_NOT_NULL))
 			bind_null(b);
 		else if (field->type == OW_FIELD_FLAG)
-			bind_integer(b, *(const bool *)member);
+			ow_bind_flag(b->statement, ++b->at, *(const bool *)member);
 		else if (field->type == OW_FIELD_INTEGER)
 			bind_integer(b, *(const int64_t *)member);
 		else if (field->type == OW_FIELD_COUNT)
@@ -232,7 +232,7 @@ static void bind_field(struct binder *b, const struct ow_field *field, const str
 	}
 }
 
-void ow_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_interval_result *result)
+void ow_row_bind(const struct ow_statement *statement, int64_t lane, const struct ow_interval_result *result)
 {
 	struct binder b = {statement, 0, result->status != OW_RESULT_UNKNOWN};
 	bind_integer(&b, lane);
@@ -246,15 +246,15 @@ void ow_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_interval
 
 /* Takes one column after the other. */
 struct taker {
-	sqlite3_stmt *statement;
+	const struct ow_statement *statement;
 	int at;
 };
 
 static uint64_t take_count(struct taker *t, uint64_t otherwise, uint64_t most)
 {
 	int at = t->at++;
-	int64_t value = sqlite3_column_int64(t->statement, at);
-	if (sqlite3_column_type(t->statement, at) == SQLITE_NULL || value < 0)
+	int64_t value = ow_column_integer(t->statement, at);
+	if (ow_column_is_null(t->statement, at) || value < 0)
 		return otherwise;
 	return (uint64_t)value < most ? (uint64_t)value : most;
 }
@@ -262,12 +262,12 @@ static uint64_t take_count(struct taker *t, uint64_t otherwise, uint64_t most)
 static double take_real(struct taker *t)
 {
 	int at = t->at++;
-	return sqlite3_column_type(t->statement, at) == SQLITE_NULL ? NAN : sqlite3_column_double(t->statement, at);
+	return ow_column_is_null(t->statement, at) ? NAN : ow_column_real(t->statement, at);
 }
 
 static const char *take_text(struct taker *t)
 {
-	const char *value = (const char *)sqlite3_column_text(t->statement, t->at++);
+	const char *value = ow_column_text(t->statement, t->at++);
 	return value ? value : "";
 }
 
@@ -309,10 +309,10 @@ static void take_field(struct ow_row_reader *reader, struct taker *t, const stru
 		*(enum ow_result_status *)member = status < 0 ? OW_RESULT_UNKNOWN : (enum ow_result_status)status;
 		break;
 	case OW_FIELD_INTEGER:
-		*(int64_t *)member = sqlite3_column_int64(t->statement, t->at++);
+		*(int64_t *)member = ow_column_integer(t->statement, t->at++);
 		break;
 	case OW_FIELD_FLAG:
-		*(bool *)member = sqlite3_column_int64(t->statement, t->at++) != 0;
+		*(bool *)member = ow_column_integer(t->statement, t->at++) != 0;
 		break;
 	case OW_FIELD_COUNT:
 		*(uint64_t *)member =
@@ -357,7 +357,7 @@ static void give_reason(const struct ow_row_reader *reader, const struct ow_fiel
 	}
 }
 
-void ow_row_read(struct ow_row_reader *reader, sqlite3_stmt *statement, struct ow_interval_result *r)
+void ow_row_read(struct ow_row_reader *reader, const struct ow_statement *statement, struct ow_interval_result *r)
 {
 	struct taker t = {statement, 2}; /* behind lane and start_ns */
 	*r = (struct ow_interval_result){.length_ns = 0};

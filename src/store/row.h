@@ -2,7 +2,7 @@
 #pragma once
 
 #include "result/interval_result.h"
-#include <sqlite3.h>
+#include "store/statement.h"
 #include <stdio.h>
 
 /* A result as a row of table result, by the table of its fields. Unknown values are NULL. */
@@ -22,7 +22,7 @@ void ow_row_migration(FILE *out, int version);
  * one. After a clock was set back, times occur again: an unknown result then does not replace a known one.
  */
 void ow_row_insert(FILE *out);
-void ow_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_interval_result *result);
+void ow_row_bind(const struct ow_statement *statement, int64_t lane, const struct ow_interval_result *result);
 
 /* Keeps the reasons of the last row, because most rows have the same. */
 struct ow_row_reader {
@@ -33,5 +33,6 @@ struct ow_row_reader {
 /* The columns to SELECT: lane and start_ns, then those that ow_row_read reads. */
 void ow_row_select(FILE *out, int version);
 /* Reads everything except the names of the lane. */
-void ow_row_read(struct ow_row_reader *reader, sqlite3_stmt *statement, struct ow_interval_result *ret_result);
+void ow_row_read(struct ow_row_reader *reader, const struct ow_statement *statement,
+                 struct ow_interval_result *ret_result);
 void ow_row_reader_done(struct ow_row_reader *reader);

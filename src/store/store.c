@@ -261,7 +261,7 @@ int ow_store_add(struct ow_store *store, const struct ow_interval_result *result
 		give_up(store, NULL);
 		return r;
 	}
-	ow_row_bind(store->add_result, lane, result);
+	ow_row_bind(OW_STATEMENT_SQLITE(store->add_result), lane, result);
 	if (sqlite3_step(store->add_result) != SQLITE_DONE)
 		r = ow_database_fail(&store->file, err);
 	sqlite3_reset(store->add_result);
@@ -283,7 +283,7 @@ static int put_event(struct ow_store *store, const struct ow_flow_event *event, 
 	int r = find_lane(store, &names, &spare, &lane, err);
 	if (r < 0)
 		return r;
-	ow_event_row_bind(store->add_event, lane->id, event);
+	ow_event_row_bind(OW_STATEMENT_SQLITE(store->add_event), lane->id, event);
 	if (sqlite3_step(store->add_event) != SQLITE_DONE)
 		r = ow_database_fail(&store->file, err);
 	sqlite3_reset(store->add_event);

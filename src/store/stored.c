@@ -22,38 +22,39 @@
 
 /* -- opening ------------------------------------------------------------------------------------------------------ */
 
-static void take_name(sqlite3_stmt *statement, int column, char name[OW_RESULT_NAME])
+static void take_name(struct ow_statement *statement, int column, char name[OW_RESULT_NAME])
 {
-	const char *text = (const char *)sqlite3_column_text(statement, column);
+	const char *text = ow_column_text(statement, column);
 	snprintf(name, OW_RESULT_NAME, "%s", text ? text : "");
 }
 
 static int read_lanes(struct ow_stored *stored, struct ow_error *err)
 {
-	sqlite3_stmt *statement = NULL;
-	int code = SQLITE_ROW, r = ow_database_prepare(&stored->file,
-	                                               "SELECT id, segment, class, from_point, to_point FROM lane "
-	                                               "ORDER BY id",
-	                                               &statement, err);
+	struct ow_statement *statement = NULL;
+	int code = OW_STEP_ROW,
+	    r = ow_stored_source_prepare(&stored->source,
+	                                 "SELECT id, segment, class, from_point, to_point FROM lane "
+	                                 "ORDER BY id",
+	                                 &statement, err);
 	if (r < 0)
 		return r;
-	while (stored->lanes < LANES_MAX && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+	while (stored->lanes < LANES_MAX && (code = ow_step(statement)) == OW_STEP_ROW) {
 		if (OW_GROW(stored->lane, stored->lanes_room, stored->lanes + 1) < 0) {
-			r = ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+			r = ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
 			break;
 		}
 		struct ow_stored_lane *lane = &stored->lane[stored->lanes++];
-		lane->id = sqlite3_column_int64(statement, 0);
+		lane->id = ow_column_integer(statement, 0);
 		take_name(statement, 1, lane->segment);
 		take_name(statement, 2, lane->class_name);
 		take_name(statement, 3, lane->from);
 		take_name(statement, 4, lane->to);
 		lane->chosen = true;
 	}
-	if (r == 0 && code != SQLITE_ROW && code != SQLITE_DONE)
-		r = ow_database_fail(&stored->file, err);
+	if (r == 0 && code != OW_STEP_ROW && code != OW_STEP_DONE)
+		r = ow_stored_source_fail(&stored->source, err);
 	stored->chosen = stored->lanes;
-	sqlite3_finalize(statement);
+	ow_statement_free(statement);
 	return r;
 }
 
@@ -61,10 +62,10 @@ static int choose_columns(struct ow_stored *stored, struct ow_error *err)
 {
 	size_t size;
 	FILE *out = open_memstream(&stored->columns, &size);
-	stored->reader.version = stored->file.version;
+	stored->reader.version = stored->source.version;
 	if (out)
-		ow_row_select(out, stored->file.version);
-	return out && fclose(out) == 0 ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+		ow_row_select(out, stored->source.version);
+	return out && fclose(out) == 0 ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
 }
 
 int ow_stored_open(const char *path, struct ow_stored **ret_stored, struct ow_error *err)
@@ -73,7 +74,7 @@ int ow_stored_open(const char *path, struct ow_stored **ret_stored, struct ow_er
 	if (!stored)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
 	stored->filter = (struct ow_stored_filter){.since_ns = INT64_MIN, .until_ns = INT64_MAX};
-	int r = ow_database_look(path, &stored->file, err);
+	int r = ow_stored_source_open(path, &stored->source, err);
 	if (r == 0)
 		r = choose_columns(stored, err);
 	if (r == 0)
@@ -91,7 +92,7 @@ void ow_stored_close(struct ow_stored *stored)
 		return;
 	ow_row_reader_done(&stored->reader);
 	free(stored->columns);
-	ow_database_close(&stored->file);
+	ow_stored_source_close(&stored->source);
 	free(stored->lane);
 	free(stored);
 }
@@ -99,17 +100,17 @@ void ow_stored_close(struct ow_stored *stored)
 bool ow_stored_caveat(const struct ow_stored *stored, struct ow_error *ret_text)
 {
 	int64_t lost = 0;
-	if (stored->file.without_log) {
+	if (stored->source.file.without_log) {
 		ow_error_set(ret_text, EROFS, "%s: the newest results are in its log, which cannot be read here",
-		             stored->file.path);
+		             stored->source.name);
 		return true;
 	}
-	if (ow_database_ask(&stored->file, "SELECT ifnull(max(value), 0) FROM meta WHERE key = 'not_stored'", &lost,
-	                    NULL) < 0 ||
+	if (ow_stored_source_ask(&stored->source, "SELECT ifnull(max(value), 0) FROM meta WHERE key = 'not_stored'",
+	                         &lost, NULL) < 0 ||
 	    lost <= 0)
 		return false;
 	ow_error_set(ret_text, ENOSPC, "%s: %" PRId64 " intervals were measured but could not be stored",
-	             stored->file.path, lost);
+	             stored->source.name, lost);
 	return true;
 }
 
@@ -161,9 +162,9 @@ static int no_such(const struct ow_stored *stored, int kind, const char *asked, 
 			used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", name);
 	}
 	if (guess.best)
-		return ow_error_set(err, ENOENT, "%.100s: no %s '%.64s', did you mean '%s'?", stored->file.path,
+		return ow_error_set(err, ENOENT, "%.100s: no %s '%.64s', did you mean '%s'?", stored->source.name,
 		                    kind_name[kind], asked, guess.best);
-	return ow_error_set(err, ENOENT, "%.100s: no %s '%.64s', there is: %s%s", stored->file.path, kind_name[kind],
+	return ow_error_set(err, ENOENT, "%.100s: no %s '%.64s', there is: %s%s", stored->source.name, kind_name[kind],
 	                    asked, *list ? list : "nothing", used >= sizeof list ? "..." : "");
 }
 
@@ -189,7 +190,7 @@ int ow_stored_choose(struct ow_stored *stored, const struct ow_stored_filter *fi
 	stored->filter = *filter;
 	return chosen || !stored->lanes
 	               ? 0
-	               : ow_error_set(err, ENOENT, "%s: no results of these names together", stored->file.path);
+	               : ow_error_set(err, ENOENT, "%s: no results of these names together", stored->source.name);
 }
 
 /* The condition on lanes: empty for all of them. A + keeps SQLite from using the lane's index for several lanes. */
@@ -235,17 +236,17 @@ char *ow_stored_query(const struct ow_stored *stored, const char *columns, const
 }
 
 int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,
-                      sqlite3_stmt **ret_statement, struct ow_error *err)
+                      struct ow_statement **ret_statement, struct ow_error *err)
 {
 	char *sql = ow_stored_query(stored, columns, tail);
 	if (!sql)
-		return ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
-	int r = ow_database_prepare(&stored->file, sql, ret_statement, err);
+		return ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
+	int r = ow_stored_source_prepare(&stored->source, sql, ret_statement, err);
 	free(sql);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(*ret_statement, 1, stored->filter.since_ns);
-	sqlite3_bind_int64(*ret_statement, 2, stored->filter.until_ns);
+	ow_bind_integer(*ret_statement, 1, stored->filter.since_ns);
+	ow_bind_integer(*ret_statement, 2, stored->filter.until_ns);
 	return 0;
 }
 
@@ -260,17 +261,17 @@ int ow_stored_span(struct ow_stored *stored, int64_t *ret_first_ns, int64_t *ret
 	stored->filter.since_ns = INT64_MIN;
 	stored->filter.until_ns = INT64_MAX;
 	for (int i = 0; r == 0 && i < 2; i++) {
-		sqlite3_stmt *statement = NULL;
+		struct ow_statement *statement = NULL;
 		r = ow_stored_prepare(stored, "start_ns", tails[i], &statement, err);
 		if (r < 0)
 			break;
-		int code = sqlite3_step(statement);
-		value[i] = sqlite3_column_int64(statement, 0);
-		if (code == SQLITE_DONE)
-			r = ow_error_set(err, ENODATA, "%s: no results are stored", stored->file.path);
-		else if (code != SQLITE_ROW)
-			r = ow_database_fail(&stored->file, err);
-		sqlite3_finalize(statement);
+		int code = ow_step(statement);
+		value[i] = ow_column_integer(statement, 0);
+		if (code == OW_STEP_DONE)
+			r = ow_error_set(err, ENODATA, "%s: no results are stored", stored->source.name);
+		else if (code != OW_STEP_ROW)
+			r = ow_stored_source_fail(&stored->source, err);
+		ow_statement_free(statement);
 	}
 	stored->filter = keep;
 	if (r == 0) {
@@ -292,7 +293,7 @@ struct key {
 /* The position just before the newest `limit` of the selected results. */
 static int begin_at(struct ow_stored *stored, uint64_t limit, struct key *ret_key, struct ow_error *err)
 {
-	sqlite3_stmt *statement = NULL;
+	struct ow_statement *statement = NULL;
 	*ret_key = (struct key){INT64_MIN, INT64_MIN};
 	if (!limit || limit > INT64_MAX)
 		return 0;
@@ -300,24 +301,24 @@ static int begin_at(struct ow_stored *stored, uint64_t limit, struct key *ret_ke
 	                          &statement, err);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(statement, 3, (int64_t)limit - 1);
-	int code = sqlite3_step(statement);
-	int64_t lane = sqlite3_column_int64(statement, 1);
-	if (code == SQLITE_ROW)
-		*ret_key = (struct key){sqlite3_column_int64(statement, 0), lane > INT64_MIN ? lane - 1 : lane};
-	else if (code != SQLITE_DONE)
-		r = ow_database_fail(&stored->file, err);
-	sqlite3_finalize(statement);
+	ow_bind_integer(statement, 3, (int64_t)limit - 1);
+	int code = ow_step(statement);
+	int64_t lane = ow_column_integer(statement, 1);
+	if (code == OW_STEP_ROW)
+		*ret_key = (struct key){ow_column_integer(statement, 0), lane > INT64_MIN ? lane - 1 : lane};
+	else if (code != OW_STEP_DONE)
+		r = ow_stored_source_fail(&stored->source, err);
+	ow_statement_free(statement);
 	return r;
 }
 
 /* The start of the range moves as well, so that read results are not scanned again. */
-static void bind_key(const struct ow_stored *stored, sqlite3_stmt *statement, const struct key *key)
+static void bind_key(const struct ow_stored *stored, struct ow_statement *statement, const struct key *key)
 {
 	int64_t since = stored->filter.since_ns;
-	sqlite3_bind_int64(statement, 1, key->start_ns > since ? key->start_ns : since);
-	sqlite3_bind_int64(statement, 3, key->start_ns);
-	sqlite3_bind_int64(statement, 4, key->lane);
+	ow_bind_integer(statement, 1, key->start_ns > since ? key->start_ns : since);
+	ow_bind_integer(statement, 3, key->start_ns);
+	ow_bind_integer(statement, 4, key->lane);
 }
 
 void ow_stored_name(const struct ow_stored_lane *lane, struct ow_interval_result *result)
@@ -328,36 +329,36 @@ void ow_stored_name(const struct ow_stored_lane *lane, struct ow_interval_result
 	memcpy(result->to, lane->to, sizeof result->to);
 }
 
-static void read_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *ret_result)
+static void read_row(struct ow_stored *stored, struct ow_statement *statement, struct ow_interval_result *ret_result)
 {
-	const struct ow_stored_lane *lane = ow_stored_lane(stored, sqlite3_column_int64(statement, 0));
+	const struct ow_stored_lane *lane = ow_stored_lane(stored, ow_column_integer(statement, 0));
 	ow_row_read(&stored->reader, statement, ret_result);
 	if (lane)
 		ow_stored_name(lane, ret_result);
 }
 
 /* Reads the next portion after *key. Returns the number of results, or a negative errno. */
-static int read_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *row,
+static int read_portion(struct ow_stored *stored, struct ow_statement *statement, struct ow_interval_result *row,
                         struct key *key, struct ow_error *err)
 {
-	int count = 0, code = SQLITE_DONE;
+	int count = 0, code = OW_STEP_DONE;
 	bind_key(stored, statement, key);
-	while (count < PORTION && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+	while (count < PORTION && (code = ow_step(statement)) == OW_STEP_ROW) {
 		read_row(stored, statement, &row[count++]);
-		*key = (struct key){sqlite3_column_int64(statement, 1), sqlite3_column_int64(statement, 0)};
+		*key = (struct key){ow_column_integer(statement, 1), ow_column_integer(statement, 0)};
 	}
-	int r = code == SQLITE_DONE || code == SQLITE_ROW ? count : ow_database_fail(&stored->file, err);
-	sqlite3_reset(statement);
+	int r = code == OW_STEP_DONE || code == OW_STEP_ROW ? count : ow_stored_source_fail(&stored->source, err);
+	ow_reset(statement);
 	return r;
 }
 
 int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *each, void *arg, struct ow_error *err)
 {
-	sqlite3_stmt *statement = NULL;
+	struct ow_statement *statement = NULL;
 	struct key key = {0};
 	struct ow_interval_result *row = reallocarray(NULL, PORTION, sizeof *row);
 	int r = row ? begin_at(stored, limit, &key, err)
-	            : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	            : ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
 	if (r == 0)
 		r = ow_stored_prepare(stored, stored->columns, NEXT, &statement, err);
 	int count = PORTION;
@@ -367,7 +368,7 @@ int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *eac
 		for (int i = 0; r == 0 && i < count; i++)
 			r = each(arg, &row[i]);
 	}
-	sqlite3_finalize(statement);
+	ow_statement_free(statement);
 	free(row);
 	return r;
 }
@@ -381,62 +382,62 @@ static const char *const worst_tail[] = {
 int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t count, ow_stored_each *each, void *arg,
                     struct ow_error *err)
 {
-	sqlite3_stmt *statement = NULL;
+	struct ow_statement *statement = NULL;
 	struct ow_interval_result row;
-	int code = SQLITE_DONE, r = ow_stored_prepare(stored, stored->columns, worst_tail[by], &statement, err);
+	int code = OW_STEP_DONE, r = ow_stored_prepare(stored, stored->columns, worst_tail[by], &statement, err);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(statement, 3, count < INT64_MAX ? (int64_t)count : INT64_MAX);
-	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+	ow_bind_integer(statement, 3, count < INT64_MAX ? (int64_t)count : INT64_MAX);
+	while (r == 0 && (code = ow_step(statement)) == OW_STEP_ROW) {
 		read_row(stored, statement, &row);
 		r = each(arg, &row);
 	}
-	if (r == 0 && code != SQLITE_DONE)
-		r = ow_database_fail(&stored->file, err);
-	sqlite3_finalize(statement);
+	if (r == 0 && code != OW_STEP_DONE)
+		r = ow_stored_source_fail(&stored->source, err);
+	ow_statement_free(statement);
 	return r;
 }
 
 /* -- events ------------------------------------------------------------------------------------------------------- */
 
 static int prepare_events(const struct ow_stored *stored, const char *columns, const char *tail,
-                          sqlite3_stmt **ret_statement, struct ow_error *err)
+                          struct ow_statement **ret_statement, struct ow_error *err)
 {
 	char *sql = NULL;
 	size_t size;
 	FILE *out = open_memstream(&sql, &size);
 	if (!out)
-		return ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+		return ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
 	fprintf(out, "SELECT %s FROM event WHERE time_ns >= ?1 AND time_ns < ?2", columns);
 	put_lanes(out, stored);
 	fprintf(out, " %s", tail);
-	int r = fclose(out) == 0 ? ow_database_prepare(&stored->file, sql, ret_statement, err)
-	                         : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	int r = fclose(out) == 0 ? ow_stored_source_prepare(&stored->source, sql, ret_statement, err)
+	                         : ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
 	free(sql);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(*ret_statement, 1, stored->filter.since_ns);
-	sqlite3_bind_int64(*ret_statement, 2, stored->filter.until_ns);
+	ow_bind_integer(*ret_statement, 1, stored->filter.since_ns);
+	ow_bind_integer(*ret_statement, 2, stored->filter.until_ns);
 	return 0;
 }
 
 /* The id just before the newest `limit` events. */
 static int first_event(const struct ow_stored *stored, uint64_t limit, int64_t *ret_id, struct ow_error *err)
 {
-	sqlite3_stmt *statement = NULL;
+	struct ow_statement *statement = NULL;
 	*ret_id = 0;
 	if (!limit || limit > INT64_MAX)
 		return 0;
 	int r = prepare_events(stored, "id", "ORDER BY id DESC LIMIT 1 OFFSET ?3", &statement, err);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(statement, 3, (int64_t)limit - 1);
-	int code = sqlite3_step(statement);
-	if (code == SQLITE_ROW)
-		*ret_id = sqlite3_column_int64(statement, 0) - 1;
-	else if (code != SQLITE_DONE)
-		r = ow_database_fail(&stored->file, err);
-	sqlite3_finalize(statement);
+	ow_bind_integer(statement, 3, (int64_t)limit - 1);
+	int code = ow_step(statement);
+	if (code == OW_STEP_ROW)
+		*ret_id = ow_column_integer(statement, 0) - 1;
+	else if (code != OW_STEP_DONE)
+		r = ow_stored_source_fail(&stored->source, err);
+	ow_statement_free(statement);
 	return r;
 }
 
@@ -449,14 +450,14 @@ static void name_event(const struct ow_stored_lane *lane, struct ow_flow_event *
 }
 
 /* Reads the next portion after *id. Returns the number of events, or a negative errno. *ret_more: there may be more. */
-static int event_portion(const struct ow_stored *stored, sqlite3_stmt *statement, struct ow_flow_event *event,
+static int event_portion(const struct ow_stored *stored, struct ow_statement *statement, struct ow_flow_event *event,
                          int64_t *id, bool *ret_more, struct ow_error *err)
 {
-	int rows = 0, count = 0, code = SQLITE_DONE;
-	sqlite3_bind_int64(statement, 3, *id);
-	while (rows < PORTION && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-		const struct ow_stored_lane *lane = ow_stored_lane(stored, sqlite3_column_int64(statement, 1));
-		*id = sqlite3_column_int64(statement, 0);
+	int rows = 0, count = 0, code = OW_STEP_DONE;
+	ow_bind_integer(statement, 3, *id);
+	while (rows < PORTION && (code = ow_step(statement)) == OW_STEP_ROW) {
+		const struct ow_stored_lane *lane = ow_stored_lane(stored, ow_column_integer(statement, 1));
+		*id = ow_column_integer(statement, 0);
 		event[count] = (struct ow_flow_event){.start_ns = 0};
 		if (lane)
 			name_event(lane, &event[count]);
@@ -464,21 +465,21 @@ static int event_portion(const struct ow_stored *stored, sqlite3_stmt *statement
 		rows++;
 	}
 	*ret_more = rows == PORTION;
-	int r = code == SQLITE_DONE || code == SQLITE_ROW ? count : ow_database_fail(&stored->file, err);
-	sqlite3_reset(statement);
+	int r = code == OW_STEP_DONE || code == OW_STEP_ROW ? count : ow_stored_source_fail(&stored->source, err);
+	ow_reset(statement);
 	return r;
 }
 
 int ow_stored_events(struct ow_stored *stored, uint64_t limit, ow_stored_each_event *each, void *arg,
                      struct ow_error *err)
 {
-	sqlite3_stmt *statement = NULL;
+	struct ow_statement *statement = NULL;
 	int64_t id = 0;
-	if (stored->file.version < OW_EVENT_ROW_SINCE)
+	if (stored->source.version < OW_EVENT_ROW_SINCE)
 		return 0;
 	struct ow_flow_event *event = reallocarray(NULL, PORTION, sizeof *event);
 	int r = event ? first_event(stored, limit, &id, err)
-	              : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	              : ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
 	if (r == 0)
 		r = prepare_events(stored, ow_event_row_select, "AND id > ?3 ORDER BY id LIMIT 256", &statement, err);
 	for (bool more = true; r == 0 && more;) {
@@ -487,7 +488,7 @@ int ow_stored_events(struct ow_stored *stored, uint64_t limit, ow_stored_each_ev
 		for (int i = 0; r == 0 && i < count; i++)
 			r = each(arg, &event[i]);
 	}
-	sqlite3_finalize(statement);
+	ow_statement_free(statement);
 	free(event);
 	return r;
 }
@@ -503,44 +504,44 @@ static void put_lane_cells(FILE *out, const struct ow_stored_lane *lane)
 }
 
 /* Reads the rows of the next portion into memory. Returns their number, or a negative errno. */
-static int csv_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct key *key, FILE *out,
+static int csv_portion(struct ow_stored *stored, struct ow_statement *statement, struct key *key, FILE *out,
                        struct ow_error *err)
 {
-	int count = 0, code = SQLITE_DONE, columns = sqlite3_column_count(statement);
+	int count = 0, code = OW_STEP_DONE, columns = ow_columns(statement);
 	bind_key(stored, statement, key);
-	while (count < PORTION && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-		*key = (struct key){sqlite3_column_int64(statement, 1), sqlite3_column_int64(statement, 0)};
+	while (count < PORTION && (code = ow_step(statement)) == OW_STEP_ROW) {
+		*key = (struct key){ow_column_integer(statement, 1), ow_column_integer(statement, 0)};
 		put_lane_cells(out, ow_stored_lane(stored, key->lane));
 		for (int i = 1; i < columns; i++) {
 			if (i > 1)
 				fputc(',', out);
-			ow_format_csv(out, (const char *)sqlite3_column_text(statement, i));
+			ow_format_csv(out, ow_column_text(statement, i));
 		}
 		fputc('\n', out);
 		count++;
 	}
-	int r = code == SQLITE_DONE || code == SQLITE_ROW ? count : ow_database_fail(&stored->file, err);
-	sqlite3_reset(statement);
+	int r = code == OW_STEP_DONE || code == OW_STEP_ROW ? count : ow_stored_source_fail(&stored->source, err);
+	ow_reset(statement);
 	return r;
 }
 
-static void put_csv_heading(FILE *out, sqlite3_stmt *statement)
+static void put_csv_heading(FILE *out, struct ow_statement *statement)
 {
 	fputs("segment,class,from_point,to_point", out);
-	for (int i = 1; i < sqlite3_column_count(statement); i++)
-		fprintf(out, ",%s", sqlite3_column_name(statement, i));
+	for (int i = 1; i < ow_columns(statement); i++)
+		fprintf(out, ",%s", ow_column_name(statement, i));
 	fputc('\n', out);
 }
 
 int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t *ret_rows, struct ow_error *err)
 {
-	sqlite3_stmt *statement = NULL;
+	struct ow_statement *statement = NULL;
 	struct key key = {0};
 	char *text = NULL;
 	size_t size = 0;
 	FILE *memory = open_memstream(&text, &size);
 	int count = PORTION, r = memory ? begin_at(stored, limit, &key, err)
-	                                : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	                                : ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
 	if (r == 0 && (r = ow_stored_prepare(stored, "*", NEXT, &statement, err)) == 0)
 		put_csv_heading(out, statement);
 	*ret_rows = 0;
@@ -550,12 +551,12 @@ int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t 
 		r = count < 0 ? count : 0;
 		long length = ftell(memory);
 		if (fflush(memory) != 0)
-			r = ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+			r = ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
 		if (r == 0)
 			fwrite(text, 1, (size_t)length, out);
 		*ret_rows += r == 0 ? (uint64_t)count : 0;
 	}
-	sqlite3_finalize(statement);
+	ow_statement_free(statement);
 	if (memory)
 		fclose(memory);
 	free(text);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "store/database.h"
+#include "store/stored_source.h"
 #include "store/row.h"
 #include "store/stored.h"
 
 /* Private to the files stored*.c. */
 struct ow_stored {
-	struct ow_database file;
+	struct ow_stored_source source;
 	struct ow_stored_lane *lane; /* by id */
 	size_t lanes, lanes_room, chosen;
 	struct ow_stored_filter filter;
@@ -24,4 +24,4 @@ const struct ow_stored_lane *ow_stored_lane(const struct ow_stored *stored, int6
  */
 char *ow_stored_query(const struct ow_stored *stored, const char *columns, const char *tail);
 int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,
-                      sqlite3_stmt **ret_statement, struct ow_error *err);
+                      struct ow_statement **ret_statement, struct ow_error *err);

@@ -68,11 +68,11 @@ static char *columns_of(const struct ow_stored *stored)
 	if (!out)
 		return NULL;
 	fputs(own_columns, out);
-	fputs(stored->file.version >= OFFSET_SINCE ? ", clock_offset_ns, clock_offset_low_ns, clock_offset_high_ns"
-	                                           : ", NULL, NULL, NULL",
+	fputs(stored->source.version >= OFFSET_SINCE ? ", clock_offset_ns, clock_offset_low_ns, clock_offset_high_ns"
+	                                             : ", NULL, NULL, NULL",
 	      out);
 	for (const struct ow_field *field; (field = next_count(&at));)
-		fprintf(out, ", %s", field->since <= stored->file.version ? field->columns : "NULL");
+		fprintf(out, ", %s", field->since <= stored->source.version ? field->columns : "NULL");
 	if (fclose(out) == 0)
 		return text;
 	free(text);
@@ -200,17 +200,17 @@ static int find_sum(struct pass *p, size_t lane, int64_t start_ns, struct ow_sto
 
 /* -- adding ------------------------------------------------------------------------------------------------------- */
 
-static uint64_t count_at(sqlite3_stmt *row, int column)
+static uint64_t count_at(struct ow_statement *row, int column)
 {
-	int64_t value = sqlite3_column_int64(row, column);
+	int64_t value = ow_column_integer(row, column);
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-static bool real_at(sqlite3_stmt *row, enum column column, double *ret_value)
+static bool real_at(struct ow_statement *row, enum column column, double *ret_value)
 {
-	if (sqlite3_column_type(row, column) == SQLITE_NULL)
+	if (ow_column_is_null(row, column))
 		return false;
-	*ret_value = sqlite3_column_double(row, column);
+	*ret_value = ow_column_real(row, column);
 	return true;
 }
 
@@ -237,7 +237,7 @@ static void pool(struct ow_stored_sum *sum, double weight, double mean, double s
 }
 
 /* counts: of this interval. */
-static void add_delays(struct pass *p, struct ow_stored_sum *sum, sqlite3_stmt *row, int64_t start_ns,
+static void add_delays(struct pass *p, struct ow_stored_sum *sum, struct ow_statement *row, int64_t start_ns,
                        const struct ow_interval_result *counts)
 {
 	double mean, stddev = 0, value, scale = ldexp(1, (int)(count_at(row, SHIFT) & 63));
@@ -267,7 +267,7 @@ static void add_delays(struct pass *p, struct ow_stored_sum *sum, sqlite3_stmt *
 }
 
 /* As in a result: of the offset that was taken off, else what both clocks state together. NAN: not known. */
-static double clock_error(sqlite3_stmt *row)
+static double clock_error(struct ow_statement *row)
 {
 	double from, to, offset, low, high;
 	if (real_at(row, OFFSET, &offset) && real_at(row, OFFSET_LOW, &low) && real_at(row, OFFSET_HIGH, &high))
@@ -275,7 +275,7 @@ static double clock_error(sqlite3_stmt *row)
 	return real_at(row, CLOCK_FROM, &from) && real_at(row, CLOCK_TO, &to) ? from + to : NAN;
 }
 
-static void add_clocks(struct ow_stored_sum *sum, sqlite3_stmt *row)
+static void add_clocks(struct ow_stored_sum *sum, struct ow_statement *row)
 {
 	double error_ns = clock_error(row);
 	if (isnan(error_ns))
@@ -285,13 +285,13 @@ static void add_clocks(struct ow_stored_sum *sum, sqlite3_stmt *row)
 }
 
 /* *ret_counts: of this interval. */
-static void add_counts(struct ow_stored_sum *sum, sqlite3_stmt *row, struct ow_interval_result *ret_counts)
+static void add_counts(struct ow_stored_sum *sum, struct ow_statement *row, struct ow_interval_result *ret_counts)
 {
 	size_t at = 0, k = 0;
 	for (const struct ow_field *field; (field = next_count(&at)) && k < OW_STORED_COUNTS; k++) {
 		int column = COUNTS + (int)k;
 		uint64_t count = count_at(row, column);
-		if (field->flags & OW_FIELD_NOT_COUNTED && sqlite3_column_type(row, column) == SQLITE_NULL)
+		if (field->flags & OW_FIELD_NOT_COUNTED && ow_column_is_null(row, column))
 			count = OW_RESULT_NOT_COUNTED;
 		*(uint64_t *)ow_field_at(field, ret_counts) = count;
 		ow_field_add_count(field, &sum->count[k], count);
@@ -365,10 +365,10 @@ static void add_missing(struct pass *p, struct ow_stored_sum *before, struct ow_
 		sum->missing += (uint64_t)(start_ns - sum->start_ns) / (uint64_t)length_ns;
 }
 
-static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
+static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *err)
 {
-	const struct ow_stored_lane *found = ow_stored_lane(p->stored, sqlite3_column_int64(row, LANE));
-	int64_t start = sqlite3_column_int64(row, START), length = sqlite3_column_int64(row, LENGTH);
+	const struct ow_stored_lane *found = ow_stored_lane(p->stored, ow_column_integer(row, LANE));
+	int64_t start = ow_column_integer(row, START), length = ow_column_integer(row, LENGTH);
 	/* A lane that was added after the list of lanes was read. */
 	if (!found)
 		return 0;
@@ -386,11 +386,11 @@ static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
 	sum->last_ns = sum->intervals && sum->last_ns > p->end[lane] ? sum->last_ns : p->end[lane];
 	p->sums->intervals++;
 	sum->intervals++;
-	sum->provisional += !sqlite3_column_int(row, FINAL);
-	int named = ow_result_status_of((const char *)sqlite3_column_text(row, STATUS));
+	sum->provisional += !ow_column_integer(row, FINAL);
+	int named = ow_result_status_of(ow_column_text(row, STATUS));
 	enum ow_result_status status = named < 0 ? OW_RESULT_UNKNOWN : (enum ow_result_status)named;
 	if (status != OW_RESULT_MEASURED)
-		add_cause(p->sums, status, (const char *)sqlite3_column_text(row, CAUSE), start);
+		add_cause(p->sums, status, ow_column_text(row, CAUSE), start);
 	if (status == OW_RESULT_UNKNOWN) {
 		sum->unknown++;
 		return 0;
@@ -406,7 +406,7 @@ static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
 
 static int run(struct pass *p, struct ow_error *err)
 {
-	sqlite3_stmt *statement;
+	struct ow_statement *statement;
 	size_t lanes = p->stored->lanes;
 	p->current = reallocarray(NULL, lanes + 1, sizeof *p->current);
 	p->end = reallocarray(NULL, lanes + 1, sizeof *p->end);
@@ -417,16 +417,16 @@ static int run(struct pass *p, struct ow_error *err)
 		p->end[i] = INT64_MIN;
 	}
 	char *columns = columns_of(p->stored);
-	int code = SQLITE_DONE, r = columns ? ow_stored_prepare(p->stored, columns, ORDER, &statement, err)
-	                                    : ow_error_set(err, ENOMEM, "%s: out of memory", p->stored->file.path);
+	int code = OW_STEP_DONE, r = columns ? ow_stored_prepare(p->stored, columns, ORDER, &statement, err)
+	                                     : ow_error_set(err, ENOMEM, "%s: out of memory", p->stored->source.name);
 	free(columns);
 	if (r < 0)
 		return r;
-	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW)
+	while (r == 0 && (code = ow_step(statement)) == OW_STEP_ROW)
 		r = add_row(p, statement, err);
-	if (r == 0 && code != SQLITE_DONE)
-		r = ow_database_fail(&p->stored->file, err);
-	sqlite3_finalize(statement);
+	if (r == 0 && code != OW_STEP_DONE)
+		r = ow_stored_source_fail(&p->stored->source, err);
+	ow_statement_free(statement);
 	return r;
 }
 
