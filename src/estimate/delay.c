@@ -98,6 +98,12 @@ uint64_t ow_delays_samples(const struct ow_delays *delays)
 	return delays->sum.samples;
 }
 
+void ow_delays_range(const struct ow_delays *delays, int64_t *ret_min_ns, int64_t *ret_max_ns)
+{
+	*ret_min_ns = delays->sum.min;
+	*ret_max_ns = delays->sum.max;
+}
+
 /* The smallest k with k / n >= q. Compares quotients, because q is a rounded decimal: 0.07 * 100 > 7. */
 static uint64_t rank_of(double q, uint64_t n)
 {

@@ -20,6 +20,8 @@ void ow_delays_add_many(struct ow_delays *delays, const int64_t *delay_ns, size_
 void ow_delays_merge(struct ow_delays *delays, const struct ow_delays *other);
 void ow_delays_summary(const struct ow_delays *delays, struct ow_delay *ret_delay);
 uint64_t ow_delays_samples(const struct ow_delays *delays);
+/* The least and the greatest delay. Undefined without samples. */
+void ow_delays_range(const struct ow_delays *delays, int64_t *ret_min_ns, int64_t *ret_max_ns);
 /* RFC 2330 percentile: the smallest x with F(x) >= q, for 0 < q <= 1. Undefined without samples. */
 double ow_delays_quantile(const struct ow_delays *delays, double q);
 /*

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A distribution of delays as bytes. The code of the buckets, from the lowest to the highest:
+ *
+ *     delta(packets), then for each further bucket: gamma(distance from the one before), delta(packets)
+ *
+ * gamma and delta are Elias' codes: gamma(n) has floor(log2 n) zeros and then n in binary, delta(n) has gamma of the
+ * number of binary digits of n and then these without the first. The lowest bucket is that of the least delay. To add a
+ * packet makes a count greater, or splits a distance d in two of which one is d / 2 or more: the code does not become
+ * shorter by it.
+ */
+#include "estimate/delay_histogram.h"
+
+#include "base/coder.h"
+#include "estimate/sample.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define VERSION  1
+#define BITS     OW_DELAY_HISTOGRAM_BITS
+#define BITS_MIN (-6) /* three buckets: they always fit */
+#define CODE_MAX (8u * OW_DELAY_HISTOGRAM_CODE)
+/* No code has more buckets: a bucket takes two bits at least. */
+#define MOST ((CODE_MAX + 1) / 2)
+/* More samples make the interval only slightly narrower, and their ranks take time to compute. */
+#define SAMPLES_MAX 1e6
+
+/* -- buckets ------------------------------------------------------------------------------------------------------ */
+
+struct bucket {
+	int32_t key; /* its distance from the bucket of 0, negative below it */
+	uint64_t packets;
+};
+
+/* Buckets one by one, in the order of their keys. */
+struct buckets {
+	int bits;
+	unsigned count;
+	struct bucket bucket[2 * MOST];
+};
+
+static uint64_t magnitude(int64_t delay_ns)
+{
+	return delay_ns < 0 ? -(uint64_t)delay_ns : (uint64_t)delay_ns;
+}
+
+static int32_t distance(uint64_t m, int bits)
+{
+	int octave = m ? 64 - __builtin_clzll(m) : 0; /* 1: of 1, 2: from 2 on, 3: from 4 on */
+	if (bits < 0)
+		return octave >> -bits;
+	int shift = octave > bits + 1 ? octave - bits - 1 : 0;
+	return (shift << bits) + (int32_t)(m >> shift);
+}
+
+static int32_t key_of(int64_t delay_ns, int bits)
+{
+	int32_t d = distance(magnitude(delay_ns), bits);
+	return delay_ns < 0 ? -d : d;
+}
+
+/* The least and the greatest magnitude at this distance. */
+static void ends_of(int32_t d, int bits, uint64_t *ret_low, uint64_t *ret_high)
+{
+	if (bits < 0) {
+		int first = d << -bits, last = ((d + 1) << -bits) - 1;
+		*ret_low = first ? UINT64_C(1) << (first - 1) : 0;
+		*ret_high = last < 64 ? (UINT64_C(1) << last) - 1 : UINT64_MAX;
+		return;
+	}
+	int shift = d < 2 << bits ? 0 : (d >> bits) - 1;
+	*ret_low = (uint64_t)(d - (shift << bits)) << shift;
+	*ret_high = *ret_low + ((UINT64_C(1) << shift) - 1);
+}
+
+static void range_of(int32_t key, int bits, double *ret_low_ns, double *ret_high_ns)
+{
+	uint64_t low, high;
+	ends_of(abs(key), bits, &low, &high);
+	*ret_low_ns = key > 0 ? (double)low : -(double)high;
+	*ret_high_ns = key < 0 ? -(double)low : (double)high;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Joins buckets in pairs. */
+static void coarsen(struct buckets *b)
+{
+	unsigned kept = 0;
+	for (unsigned i = 0; i < b->count; i++) {
+		uint64_t low, high;
+		ends_of(abs(b->bucket[i].key), b->bits, &low, &high);
+		int32_t d = distance(low, b->bits - 1), key = b->bucket[i].key < 0 ? -d : d;
+		if (kept && b->bucket[kept - 1].key == key)
+			b->bucket[kept - 1].packets = add(b->bucket[kept - 1].packets, b->bucket[i].packets);
+		else
+			b->bucket[kept++] = (struct bucket){key, b->bucket[i].packets};
+	}
+	b->count = kept;
+	b->bits--;
+}
+
+/* Adds packets of the last bucket, or of one behind it. */
+static void append(struct buckets *b, int64_t delay_ns, uint64_t packets)
+{
+	int32_t key = key_of(delay_ns, b->bits);
+	if (b->count && b->bucket[b->count - 1].key == key) {
+		b->bucket[b->count - 1].packets = add(b->bucket[b->count - 1].packets, packets);
+		return;
+	}
+	b->bucket[b->count++] = (struct bucket){key, packets};
+	while (b->count > MOST)
+		coarsen(b);
+}
+
+/* -- the code of the buckets -------------------------------------------------------------------------------------- */
+
+static unsigned digits(uint64_t n)
+{
+	return 64 - (unsigned)__builtin_clzll(n);
+}
+
+static unsigned gamma_bits(uint64_t n)
+{
+	return 2 * digits(n) - 1;
+}
+
+static unsigned delta_bits(uint64_t n)
+{
+	return gamma_bits(digits(n)) + digits(n) - 1;
+}
+
+static unsigned code_bits(const struct buckets *b)
+{
+	unsigned bits = 0;
+	for (unsigned i = 0; i < b->count; i++) {
+		bits += delta_bits(b->bucket[i].packets);
+		if (i)
+			bits += gamma_bits((uint64_t)(b->bucket[i].key - b->bucket[i - 1].key));
+	}
+	return bits;
+}
+
+/* Bits of a code, the first one is the highest of its byte. */
+struct bits {
+	const uint8_t *from;
+	uint8_t *to;
+	unsigned at, size;
+	bool failed;
+};
+
+static void put(struct bits *bits, uint64_t value, unsigned count)
+{
+	for (; count > 0; count--, bits->at++) {
+		if (value >> (count - 1) & 1)
+			bits->to[bits->at / 8] |= (uint8_t)(0x80 >> bits->at % 8);
+	}
+}
+
+static void put_delta(struct bits *bits, uint64_t n)
+{
+	put(bits, digits(n), gamma_bits(digits(n)));
+	put(bits, n, digits(n) - 1);
+}
+
+static unsigned get_bit(struct bits *bits)
+{
+	if (bits->at >= bits->size) {
+		bits->failed = true;
+		return 1;
+	}
+	unsigned bit = bits->from[bits->at / 8] >> (7 - bits->at % 8) & 1;
+	bits->at++;
+	return bit;
+}
+
+static uint64_t get(struct bits *bits, uint64_t begun, unsigned count)
+{
+	for (; count > 0; count--)
+		begun = begun << 1 | get_bit(bits);
+	return begun;
+}
+
+static uint64_t get_gamma(struct bits *bits)
+{
+	unsigned zeros = 0;
+	while (!get_bit(bits) && zeros < 63)
+		zeros++;
+	return get(bits, 1, zeros);
+}
+
+static uint64_t get_delta(struct bits *bits)
+{
+	uint64_t count = get_gamma(bits);
+	if (count > 64)
+		bits->failed = true;
+	return bits->failed ? 1 : get(bits, 1, (unsigned)count - 1);
+}
+
+/* At the resolution at which it fits. The other members of *h are set. */
+static void encode_buckets(struct buckets *b, struct ow_delay_histogram *h)
+{
+	unsigned size;
+	while ((size = code_bits(b)) > CODE_MAX)
+		coarsen(b);
+	struct bits bits = {.to = h->code};
+	h->bits = (int8_t)b->bits;
+	h->used = (uint8_t)((size + 7) / 8);
+	for (unsigned i = 0; i < b->count; i++) {
+		uint64_t gap = i ? (uint64_t)(b->bucket[i].key - b->bucket[i - 1].key) : 0;
+		put(&bits, gap, i ? gamma_bits(gap) : 0);
+		put_delta(&bits, b->bucket[i].packets);
+		h->packets = add(h->packets, b->bucket[i].packets);
+	}
+}
+
+/* Whether there is another bucket: what is left of the last byte is 0. */
+static bool has_more(const struct bits *bits)
+{
+	if (bits->at + 8 <= bits->size)
+		return true;
+	return bits->at < bits->size && (uint8_t)(bits->from[bits->at / 8] << bits->at % 8);
+}
+
+/* The next bucket; false: there are no more, or it is not a code. The first one begins with the key of the minimum. */
+static bool next_bucket(struct bits *bits, const struct ow_delay_histogram *h, struct bucket *bucket)
+{
+	if (!has_more(bits))
+		return false;
+	uint64_t gap = bits->at ? get_gamma(bits) : 0;
+	if (gap > INT32_MAX / 2 || bits->failed) {
+		bits->failed = true;
+		return false;
+	}
+	bucket->key = (gap ? bucket->key : key_of(h->min_ns, h->bits)) + (int32_t)gap;
+	bucket->packets = get_delta(bits);
+	/* No delay is beyond the bucket of the maximum. */
+	bits->failed |= bucket->key > key_of(h->max_ns, h->bits);
+	return !bits->failed;
+}
+
+static struct bits code_of(const struct ow_delay_histogram *h)
+{
+	return (struct bits){.from = h->code, .size = 8u * h->used};
+}
+
+static void decode_buckets(const struct ow_delay_histogram *h, struct buckets *b)
+{
+	struct bits bits = code_of(h);
+	struct bucket bucket;
+	b->bits = h->bits;
+	b->count = 0;
+	while (b->count < MOST && next_bucket(&bits, h, &bucket))
+		b->bucket[b->count++] = bucket;
+}
+
+/* -- building ----------------------------------------------------------------------------------------------------- */
+
+struct building {
+	struct buckets *buckets;
+	const struct ow_delay_histogram *histogram;
+};
+
+static void add_slot(void *arg, double delay_ns, uint64_t samples)
+{
+	const struct building *building = arg;
+	const struct ow_delay_histogram *h = building->histogram;
+	uint64_t packets;
+	if (__builtin_mul_overflow(samples, h->weight, &packets))
+		packets = UINT64_MAX;
+	/* At the ends of the range, rounding would overflow. */
+	int64_t delay = delay_ns <= (double)h->min_ns   ? h->min_ns
+	                : delay_ns >= (double)h->max_ns ? h->max_ns
+	                                                : llrint(delay_ns);
+	append(building->buckets, delay, packets);
+}
+
+void ow_delay_histogram_of(const struct ow_delays *delays, uint64_t weight, struct ow_delay_histogram *ret_histogram)
+{
+	struct buckets buckets = {.bits = BITS, .count = 0};
+	struct building building = {&buckets, ret_histogram};
+	*ret_histogram = (struct ow_delay_histogram){.samples = ow_delays_samples(delays), .weight = weight};
+	if (!ret_histogram->samples)
+		return;
+	ow_delays_range(delays, &ret_histogram->min_ns, &ret_histogram->max_ns);
+	ow_delays_each(delays, add_slot, &building);
+	encode_buckets(&buckets, ret_histogram);
+}
+
+/* Rounds the sum up to each bucket: errors do not add up, and the last sum is all packets. */
+static void scale(struct buckets *b, size_t count, uint64_t packets)
+{
+	uint64_t below = 0, given = 0;
+	for (unsigned i = 0; i < b->count; i++) {
+		below += b->bucket[i].packets;
+		uint64_t upto = (uint64_t)((unsigned __int128)packets * below / count);
+		b->bucket[i].packets = upto - given;
+		given = upto;
+	}
+}
+
+void ow_delay_histogram_sample(const int64_t *delay_ns, size_t count, uint64_t packets,
+                               struct ow_delay_histogram *ret_histogram)
+{
+	struct buckets buckets = {.bits = BITS, .count = 0};
+	*ret_histogram = (struct ow_delay_histogram){.samples = count};
+	if (!count)
+		return;
+	packets = packets < count ? count : packets;
+	ret_histogram->weight = packets / count + (packets % count > 0);
+	ret_histogram->min_ns = delay_ns[0];
+	ret_histogram->max_ns = delay_ns[count - 1];
+	for (size_t i = 0; i < count; i++)
+		append(&buckets, delay_ns[i], 1);
+	scale(&buckets, count, packets);
+	encode_buckets(&buckets, ret_histogram);
+}
+
+/* All buckets of both, in order. */
+static void unite(const struct buckets *a, const struct buckets *b, struct buckets *ret_all)
+{
+	unsigned i = 0, k = 0;
+	ret_all->bits = a->bits;
+	ret_all->count = 0;
+	while (i < a->count || k < b->count) {
+		struct bucket *to = &ret_all->bucket[ret_all->count++];
+		bool from_a = i < a->count && (k == b->count || a->bucket[i].key <= b->bucket[k].key);
+		*to = from_a ? a->bucket[i++] : b->bucket[k++];
+		if (from_a && k < b->count && b->bucket[k].key == to->key)
+			to->packets = add(to->packets, b->bucket[k++].packets);
+	}
+}
+
+void ow_delay_histogram_merge(struct ow_delay_histogram *histogram, const struct ow_delay_histogram *other)
+{
+	struct buckets a, b, all;
+	if (!other->packets)
+		return;
+	if (!histogram->packets) {
+		*histogram = *other;
+		return;
+	}
+	decode_buckets(histogram, &a);
+	decode_buckets(other, &b);
+	while (a.bits > b.bits)
+		coarsen(&a);
+	while (b.bits > a.bits)
+		coarsen(&b);
+	unite(&a, &b, &all);
+	struct ow_delay_histogram sum = {
+		.samples = add(histogram->samples, other->samples),
+		.weight = histogram->weight > other->weight ? histogram->weight : other->weight,
+		.min_ns = histogram->min_ns < other->min_ns ? histogram->min_ns : other->min_ns,
+		.max_ns = histogram->max_ns > other->max_ns ? histogram->max_ns : other->max_ns,
+	};
+	encode_buckets(&all, &sum);
+	*histogram = sum;
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------ */
+
+void ow_delay_histogram_each(const struct ow_delay_histogram *histogram, ow_delay_histogram_bucket bucket, void *arg)
+{
+	struct bits bits = code_of(histogram);
+	struct bucket at;
+	while (next_bucket(&bits, histogram, &at)) {
+		double low_ns, high_ns;
+		range_of(at.key, histogram->bits, &low_ns, &high_ns);
+		/* Minimum and maximum are exact. */
+		bucket(arg, fmax(low_ns, (double)histogram->min_ns), fmin(high_ns, (double)histogram->max_ns),
+		       at.packets);
+	}
+}
+
+double ow_delay_histogram_error(const struct ow_delay_histogram *histogram)
+{
+	int bits = histogram->bits;
+	/* An octave is from x to 2x: its middle is 1.5x, and x differs from it by half of itself. */
+	return bits >= 0 ? ldexp(1, -bits - 1) : (ldexp(1, 1 << -bits) - 1) / 2;
+}
+
+/* Finds the bucket of a rank, from 1. */
+struct finding {
+	double rank, below;
+	bool found;
+	double low_ns, high_ns, value_ns;
+};
+
+static void find(void *arg, double low_ns, double high_ns, uint64_t packets)
+{
+	struct finding *f = arg;
+	double n = (double)packets;
+	if (!f->found) {
+		f->low_ns = low_ns;
+		f->high_ns = high_ns;
+		/* As if the packets of a bucket were equally far from each other. */
+		f->value_ns = low_ns + (high_ns - low_ns) * fmin(1, fmax(0, (f->rank - f->below - .5) / n));
+	}
+	f->below += n;
+	f->found |= f->below >= f->rank;
+}
+
+static struct finding at_share(const struct ow_delay_histogram *h, double share)
+{
+	double n = (double)h->packets;
+	/* Tolerates rounding in the last digits: 0.9 of 10 is the ninth. */
+	struct finding f = {.rank = fmin(n, fmax(1, ceil(share * n * (1 - 1e-12))))};
+	ow_delay_histogram_each(h, find, &f);
+	return f;
+}
+
+/* The shares of the histogram's packets between which a share of all packets is. */
+static void widen_by_sample(const struct ow_delay_histogram *h, double *low, double *high)
+{
+	double k = fmin(fmax(floor((double)h->packets / (double)(h->weight - 1)), 1), SAMPLES_MAX), below, above;
+	if (*low > 0) {
+		ow_sample_ranks((size_t)k, fmin(*low, 1 - 1e-9), &below, &above);
+		*low = below < 0 ? 0 : (below + 1) / k;
+	}
+	if (*high < 1) {
+		ow_sample_ranks((size_t)k, *high, &below, &above);
+		*high = above >= k ? 2 : (above + 1) / k;
+	} else {
+		*high = 2; /* the greatest of a sample is not the greatest of all */
+	}
+}
+
+struct ow_value ow_delay_histogram_quantile(const struct ow_delay_histogram *histogram, double q, uint64_t missing)
+{
+	double n = (double)histogram->packets, all = n + (double)missing;
+	double low = (q * all - (double)missing) / n, high = q * all / n;
+	if (!histogram->packets)
+		return ow_value_none(missing ? OW_REASON_DELAYS_ELSEWHERE : OW_REASON_NO_KNOWN_DELAY);
+	if (histogram->weight > 1)
+		widen_by_sample(histogram, &low, &high);
+	struct finding f = at_share(histogram, q);
+	struct ow_value v = {OW_VALUE_ESTIMATED, f.value_ns, -INFINITY, INFINITY, OW_NO_REASON};
+	if (low > 0)
+		v.low = fmin(at_share(histogram, low).low_ns, v.value);
+	if (high <= 1)
+		v.high = fmax(at_share(histogram, high).high_ns, v.value);
+	if (missing && isinf(v.low) && isinf(v.high))
+		return ow_value_none(OW_REASON_DELAYS_ELSEWHERE);
+	v.status = v.low == v.high ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED;
+	return v;
+}
+
+/* -- bytes -------------------------------------------------------------------------------------------------------- */
+
+static void code_histogram(struct ow_coder *c, struct ow_delay_histogram *h)
+{
+	uint8_t version = VERSION, bits = (uint8_t)(h->bits - BITS_MIN);
+	uint64_t range = (uint64_t)h->max_ns - (uint64_t)h->min_ns;
+	ow_coder_u8(c, "version", &version, VERSION, VERSION);
+	ow_coder_u8(c, "resolution", &bits, 0, BITS - BITS_MIN);
+	ow_coder_varint(c, "samples", &h->samples, 1, UINT64_MAX);
+	ow_coder_varint(c, "weight", &h->weight, 1, UINT64_MAX);
+	ow_coder_signed(c, "least delay", &h->min_ns, INT64_MIN, INT64_MAX);
+	ow_coder_varint(c, "range of delays", &range, 0, UINT64_MAX);
+	h->bits = (int8_t)(bits + BITS_MIN);
+	if (!c->failed && range > (uint64_t)INT64_MAX - (uint64_t)h->min_ns)
+		ow_coder_fail(c, "range of delays", "is too large");
+	h->max_ns = (int64_t)((uint64_t)h->min_ns + range);
+}
+
+size_t ow_delay_histogram_encode(const struct ow_delay_histogram *histogram,
+                                 uint8_t ret_bytes[OW_DELAY_HISTOGRAM_BYTES])
+{
+	struct ow_delay_histogram h = *histogram;
+	struct ow_coder coder = {
+		.does = OW_CODER_WRITES, .to = ret_bytes, .size = OW_DELAY_HISTOGRAM_BYTES, .message = "histogram"};
+	if (!h.packets)
+		return 0;
+	code_histogram(&coder, &h);
+	for (unsigned i = 0; i < h.used; i++)
+		ret_bytes[coder.at++] = h.code[i];
+	return coder.at;
+}
+
+/* Counts the packets. The buckets begin with that of the minimum; they must end with that of the maximum. */
+static bool check_buckets(struct ow_delay_histogram *h)
+{
+	struct bits bits = code_of(h);
+	struct bucket bucket = {0};
+	while (next_bucket(&bits, h, &bucket))
+		h->packets = add(h->packets, bucket.packets);
+	return !bits.failed && h->packets && bucket.key == key_of(h->max_ns, h->bits) && bits.at + 8 > bits.size;
+}
+
+static bool stand_for_packets(const struct ow_delay_histogram *h)
+{
+	return h->samples <= h->packets && (unsigned __int128)h->samples * h->weight >= h->packets;
+}
+
+int ow_delay_histogram_decode(const uint8_t *bytes, size_t size, struct ow_delay_histogram *ret_histogram,
+                              struct ow_error *err)
+{
+	struct ow_delay_histogram *h = ret_histogram;
+	struct ow_coder coder = {
+		.does = OW_CODER_READS, .from = bytes, .size = size, .message = "histogram", .err = err};
+	*h = (struct ow_delay_histogram){.packets = 0};
+	if (!size)
+		return 0;
+	code_histogram(&coder, h);
+	if (!coder.failed && size - coder.at > sizeof h->code)
+		ow_coder_fail(&coder, "code", "is too long");
+	for (; !coder.failed && coder.at < size; coder.at++)
+		h->code[h->used++] = bytes[coder.at];
+	if (!coder.failed && !check_buckets(h))
+		ow_coder_fail(&coder, "code", "is not one of buckets");
+	if (!coder.failed && !stand_for_packets(h))
+		ow_coder_fail(&coder, "samples", "do not stand for the packets");
+	if (coder.failed)
+		*h = (struct ow_delay_histogram){.packets = 0};
+	return coder.failed;
+}
