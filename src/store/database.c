@@ -195,7 +195,7 @@ static int migrate(const struct ow_database *d, int version, struct ow_error *er
 		return r;
 	if (version >= 2 && version - 2 < MIGRATIONS)
 		fputs(migrations[version - 2], text.out);
-	ow_row_migration(text.out, version);
+	ow_row_migration(text.out, OW_DIALECT_SQLITE, "result", version);
 	return text_run(&text, d, err);
 }
 
@@ -211,7 +211,7 @@ static int make_schema(const struct ow_database *d, struct ow_error *err)
 	if (r < 0)
 		return r;
 	fputs(schema, text.out);
-	ow_row_schema(text.out);
+	ow_row_schema(text.out, OW_DIALECT_SQLITE);
 	fputs(schema_rest, text.out);
 	fputs(ow_event_row_schema, text.out);
 	r = text_run(&text, d, err);

@@ -19,28 +19,41 @@ static int next_name(const char **columns, const char **ret_name)
 	return length;
 }
 
-static const char *sql_type(enum ow_field_type type)
+/* The types of columns, in the order in which PostgreSQL has them: numbers without gaps between them first. */
+enum column_type { INTEGER, REAL, FLAG, TEXT, TYPES };
+
+static enum column_type column_type(enum ow_field_type type)
 {
 	switch (type) {
 	case OW_FIELD_TEXT:
 	case OW_FIELD_STATUS:
 	case OW_FIELD_REASONS:
-		return "TEXT";
+		return TEXT;
 	case OW_FIELD_SHARE:
 	case OW_FIELD_VALUE:
 	case OW_FIELD_QUANTILES:
-		return "REAL";
+		return REAL;
+	case OW_FIELD_FLAG:
+		return FLAG;
 	default:
-		return "INTEGER";
+		return INTEGER;
 	}
 }
 
+static const char *const type_name[][TYPES] = {
+	[OW_DIALECT_SQLITE] = {"INTEGER", "REAL", "INTEGER", "TEXT"},
+	[OW_DIALECT_POSTGRES] = {"bigint", "double precision", "boolean", "text"},
+};
+
 /* "sent INTEGER". A column that was added later has a value in existing rows. */
-static void put_column(FILE *out, const struct ow_field *field, const char *name, int length)
+static void put_column(FILE *out, enum ow_dialect dialect, const struct ow_field *field, const char *name, int length)
 {
-	fprintf(out, "%.*s %s%s%s", length, name, sql_type(field->type),
-	        field->flags & OW_FIELD_NOT_NULL ? " NOT NULL" : "",
-	        field->flags & OW_FIELD_NOT_NULL && field->since > 1 ? " DEFAULT 0" : "");
+	enum column_type type = column_type(field->type);
+	bool not_null = field->flags & OW_FIELD_NOT_NULL;
+	fprintf(out, "%.*s %s%s%s", length, name, type_name[dialect][type], not_null ? " NOT NULL" : "",
+	        not_null && field->since > 1
+	                ? type == FLAG && dialect == OW_DIALECT_POSTGRES ? " DEFAULT false" : " DEFAULT 0"
+	                : "");
 }
 
 int ow_row_version(void)
@@ -62,48 +75,72 @@ int ow_row_columns(void)
 	return count;
 }
 
-void ow_row_schema(FILE *out)
+/* A line for each field, with its meaning. */
+static void put_field(FILE *out, enum ow_dialect dialect, const struct ow_field *field)
 {
-	fputs("  lane INTEGER NOT NULL REFERENCES lane,\n", out);
+	const char *columns = field->columns, *name, *between = "  ";
+	for (int length; (length = next_name(&columns, &name)); between = " ") {
+		fputs(between, out);
+		put_column(out, dialect, field, name, length);
+		fputc(',', out);
+	}
+	fprintf(out, "%s%s\n", field->meaning ? " -- " : "", field->meaning ? field->meaning : "");
+}
+
+void ow_row_schema(FILE *out, enum ow_dialect dialect)
+{
 	const struct ow_field *field;
-	for (unsigned place = 1; (field = ow_field_place(place)); place++) {
-		const char *columns = field->columns, *name, *between = "  ";
-		for (int length; (length = next_name(&columns, &name)); between = " ") {
-			fputs(between, out);
-			put_column(out, field, name, length);
-			fputc(',', out);
+	int kinds = dialect == OW_DIALECT_POSTGRES ? TYPES : 1;
+	/* A check of each row would cost the server more than the row. */
+	fprintf(out, "  lane %s NOT NULL%s,\n", type_name[dialect][INTEGER],
+	        dialect == OW_DIALECT_SQLITE ? " REFERENCES lane" : "");
+	for (int kind = 0; kind < kinds; kind++) {
+		for (unsigned place = 1; (field = ow_field_place(place)); place++) {
+			if (kinds == 1 || (int)column_type(field->type) == kind)
+				put_field(out, dialect, field);
 		}
-		fprintf(out, "%s%s\n", field->meaning ? " -- " : "", field->meaning ? field->meaning : "");
 	}
 }
 
-void ow_row_migration(FILE *out, int version)
+void ow_row_migration(FILE *out, enum ow_dialect dialect, const char *table, int version)
 {
 	for (size_t i = 0; i < ow_field_count; i++) {
 		const struct ow_field *field = &ow_fields[i];
 		const char *columns = field->columns, *name;
 		for (int length; columns && field->since == version && (length = next_name(&columns, &name));) {
-			fputs("ALTER TABLE result ADD COLUMN ", out);
-			put_column(out, field, name, length);
+			fprintf(out, "ALTER TABLE %s ADD COLUMN ", table);
+			put_column(out, dialect, field, name, length);
 			fputs(";\n", out);
 		}
 	}
 }
 
-void ow_row_insert(FILE *out)
+void ow_row_names(FILE *out)
 {
-	fputs("INSERT INTO result (lane", out);
+	fputs("lane", out);
 	for (size_t i = 0; i < ow_field_count; i++)
 		ow_fields[i].columns ? fprintf(out, ", %s", ow_fields[i].columns) : 0;
-	fputs(") VALUES (?", out);
-	for (int i = 1; i < ow_row_columns(); i++)
-		fputs(", ?", out);
-	fputs(") ON CONFLICT (lane, start_ns) DO UPDATE SET lane = excluded.lane", out);
+}
+
+void ow_row_replace(FILE *out)
+{
+	fputs("DO UPDATE SET lane = excluded.lane", out);
 	for (size_t i = 0; i < ow_field_count; i++) {
 		const char *columns = ow_fields[i].columns, *name;
 		for (int length; columns && (length = next_name(&columns, &name));)
 			fprintf(out, ", %.*s = excluded.%.*s", length, name, length, name);
 	}
+}
+
+void ow_row_insert(FILE *out)
+{
+	fputs("INSERT INTO result (", out);
+	ow_row_names(out);
+	fputs(") VALUES (?", out);
+	for (int i = 1; i < ow_row_columns(); i++)
+		fputs(", ?", out);
+	fputs(") ON CONFLICT (lane, start_ns) ", out);
+	ow_row_replace(out);
 	fputs(" WHERE excluded.final >= result.final AND (result.final = 0 OR excluded.status <> 'unknown' OR"
 	      " result.status = 'unknown')",
 	      out);

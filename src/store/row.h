@@ -12,10 +12,15 @@ int ow_row_version(void);
 /* Columns of the row, the lane included. */
 int ow_row_columns(void);
 
+enum ow_dialect { OW_DIALECT_SQLITE, OW_DIALECT_POSTGRES };
 /* The columns for CREATE TABLE, each followed by a comma, in the order of the table. */
-void ow_row_schema(FILE *out);
+void ow_row_schema(FILE *out, enum ow_dialect dialect);
 /* The statements that add the columns that are new in a version of the schema; may be empty. */
-void ow_row_migration(FILE *out, int version);
+void ow_row_migration(FILE *out, enum ow_dialect dialect, const char *table, int version);
+/* The names of all columns, in the order of ow_row_bind. */
+void ow_row_names(FILE *out);
+/* "DO UPDATE SET ...": all columns of a row that conflicts with an existing one. */
+void ow_row_replace(FILE *out);
 
 /*
  * "INSERT ... VALUES (?, ...) ON CONFLICT ...": a final result replaces any other, a provisional one only a provisional
