@@ -96,6 +96,7 @@ bench: build/.packages-bench all
 	@build/bench/bench_capture
 	@build/bench/bench_flood
 	@build/bench/bench_scope
+	@build/bench/bench_sampler
 
 fuzz: build-fuzz/.werror-$(WERROR)
 	@ninja -C build-fuzz fuzzers

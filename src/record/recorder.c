@@ -20,6 +20,7 @@ static void member_free(struct ow_recorder_member *member)
 	ow_lane_recorder_free(member->lane_recorder);
 	for (unsigned i = 0; i < member->taps; i++)
 		ow_flow_thread_free(member->tap[i]);
+	ow_sampler_free(member->sampler);
 	ow_packet_filter_done(&member->filter);
 	ow_iface_close(member->live);
 	free(member);
@@ -200,6 +201,19 @@ int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_threa
 		member->taps++;
 	}
 	return 0;
+}
+
+int ow_recorder_add_sampler(struct ow_recorder *recorder, const struct ow_sampler_options *options,
+                            struct ow_error *err)
+{
+	int r = 0;
+	for (unsigned i = 0; i < recorder->members && r == 0; i++) {
+		struct ow_recorder_member *member = recorder->member[i];
+		if (!member->sampler)
+			r = ow_sampler_create(options, member->source, ow_iface_tells_heading(member->live),
+			                      &member->sampler, err);
+	}
+	return r;
 }
 
 /* Whether something examines the payload of TCP packets of a source. */

@@ -102,6 +102,11 @@ int ow_recorder_open(const struct ow_source_options *sources, unsigned count, st
 /* The frames of some sources also go to a recording of flows (flows/flow_thread.h). To be called before the start. */
 int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_thread_options *options,
                         struct ow_error *err);
+struct ow_sampler_options;
+/* The frames of all sources are also sampled (discovery/sampler.h). To be called before the start. The generation of
+ * the clock counts how often it was set. */
+int ow_recorder_add_sampler(struct ow_recorder *recorder, const struct ow_sampler_options *options,
+                            struct ow_error *err);
 /* Starts the threads. They do not have the privileges that the process gave up between opening and this call. */
 int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err);
 /* Stops the threads. Chunks that were not taken are freed. */

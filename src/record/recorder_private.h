@@ -2,6 +2,7 @@
 #pragma once
 
 #include "packet/packet_filter.h"
+#include "discovery/sampler.h"
 #include "flows/flow_thread.h"
 #include "record/recorder.h"
 #include "record/lane_recorder.h"
@@ -30,6 +31,7 @@ struct ow_recorder_member { /* one thread */
 	struct ow_lane_recorder *lane_recorder;
 	struct ow_flow_thread *tap[OW_RECORDER_TAPS_MAX];
 	unsigned taps;
+	struct ow_sampler *sampler; /* NULL = none */
 	uint64_t generation;
 	uint64_t epoch;      /* clock generation of the current frames, or an earlier one */
 	int64_t told_ns;     /* the last time that was reported, by the clock of this generation */

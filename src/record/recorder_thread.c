@@ -277,6 +277,12 @@ static void note_epoch(struct ow_recorder_member *member)
 
 static void record_flows(struct ow_recorder_member *member, size_t count, int64_t passed_ns)
 {
+	if (member->sampler) {
+		ow_sampler_clock(member->sampler, member->epoch);
+		ow_sampler_frames(member->sampler, member->frame, count);
+		ow_sampler_pass(member->sampler, passed_ns,
+		                atomic_load_explicit(&member->dropped, memory_order_relaxed));
+	}
 	for (unsigned i = 0; i < member->taps; i++) {
 		ow_flow_thread_frames(member->tap[i], member->frame, count);
 		ow_flow_thread_pass(member->tap[i], passed_ns);
