@@ -4,6 +4,7 @@
  * Simulated flows whose delays are similar, differ by factors, are of two kinds, grow with the flow's size or change
  * with time; with and without loss, with flows of one packet and of up to 1000.
  */
+#include "../effort.h"
 #include "base/random.h"
 #include "flows/flows.h"
 #include <math.h>
@@ -221,7 +222,7 @@ static void test_clean_counters(void **state)
 				                     .counters = clean[i] < 10 ? 12 : clean[i] + clean[i] / 5,
 				                     .clean = clean[i],
 				                     .packets = shape % 2 ? 1 : 1000,
-				                     .runs = clean[i] < 100 ? 100 : 20};
+				                     .runs = RUN_COUNT(clean[i] < 100 ? 100 : 20)};
 				struct count count = judge(&s, &random);
 				/* Flows that share their counters cannot be told apart by so few. */
 				assert_true(clean[i] > 5 || count.said == 0);
@@ -257,7 +258,7 @@ static void test_loss(void **state)
 				                     0,
 				                     1000,
 				                     0.05,
-				                     counters < 400 ? 50 : 1,
+				                     RUN_COUNT(counters < 400 ? 50 : 1),
 				                     0};
 				judge(&s, &random);
 			}
@@ -271,8 +272,14 @@ static void test_colate(void **state)
 	ow_random_seed(&random, SEED + 3);
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (size_t counters = 20; counters <= 2000; counters *= 10) {
-			struct scenario s = {
-				(enum shape)shape, OW_FLOWS_COLATE, counters, 0, 1000, 0, counters < 2000 ? 50 : 2, 0};
+			struct scenario s = {(enum shape)shape,
+			                     OW_FLOWS_COLATE,
+			                     counters,
+			                     0,
+			                     1000,
+			                     0,
+			                     RUN_COUNT(counters < 2000 ? 50 : 2),
+			                     0};
 			judge(&s, &random);
 		}
 }
@@ -286,8 +293,9 @@ static void test_stddev(void **state)
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (size_t i = 0; i < 2; i++)
 			for (size_t each = 1; each <= 16; each *= 4) {
-				struct scenario s = {(enum shape)shape, OW_FLOWS_BANKS, counters[i],       0, 1000,
-				                     i % 2 ? 0.001 : 0, i ? 2 : 20,     each * counters[i]};
+				struct scenario s = {
+					(enum shape)shape, OW_FLOWS_BANKS,        counters[i],       0, 1000,
+					i % 2 ? 0.001 : 0, RUN_COUNT(i ? 2 : 20), each * counters[i]};
 				judge(&s, &random);
 			}
 }

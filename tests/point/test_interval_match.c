@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../effort.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "history.h"
@@ -33,7 +34,7 @@ static void test_pairing(void **state)
 	enum { N = 5000 };
 	static struct ow_sighting a[N], b[N];
 	static uint32_t of_a[N], of_b[N];
-	for (int run = 0; run < 60; run++) {
+	for (int run = 0; run < RUN_COUNT(60); run++) {
 		size_t as = 0, bs = 0;
 		double loss = run % 4 == 0 ? 0 : run % 4 == 1 ? 0.01 : run % 4 == 2 ? 0.3 : 0.97;
 		for (uint64_t i = 1; i <= N; i++) {
@@ -141,7 +142,7 @@ static void test_truth(void **state)
 	enum { N = 4000, LENGTH = 1000, INTERVALS = 24 };
 	struct ow_random random;
 	ow_random_seed(&random, 22);
-	for (int run = 0; run < 40; run++) {
+	for (int run = 0; run < RUN_COUNT(40); run++) {
 		static struct packet p[N];
 		static struct ow_sighting a[N], b[N];
 		static size_t order[N];
@@ -289,7 +290,7 @@ static void test_conservation(void **state)
 	ow_random_seed(&random, 23);
 	enum { N = 400 };
 	static struct ow_sighting a[N], b[2 * N];
-	for (int run = 0; run < 300; run++) {
+	for (int run = 0; run < RUN_COUNT(300); run++) {
 		size_t as = 1 + ow_random_below(&random, N - 1), bs = 0;
 		uint64_t names = 1 + ow_random_below(&random, run % 2 ? 10 : 2 * N);
 		for (size_t i = 0; i < as; i++) {

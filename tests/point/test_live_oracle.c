@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../effort.h"
 #include "exchange/exchange.h"
 #include "point/interval_match.h"
 #include "world.h"
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS 120
+#define RUNS RUN_COUNT(120)
 
 struct run {
 	struct world world;
