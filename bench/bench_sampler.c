@@ -29,7 +29,7 @@ static double now_ns(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void take(void *arg, unsigned source, struct ow_sample *sample)
+static void take(void *arg, unsigned source, struct ow_vantage_sample *sample)
 {
 	(void)arg, (void)source;
 	kept += sample->count;

@@ -15,19 +15,19 @@ static void check(int good)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct ow_sample sample;
+	struct ow_vantage_sample sample;
 	struct ow_error err = {""};
 	uint8_t *again;
 	size_t more;
-	if (ow_sample_decode(data, size, &sample, &err) < 0) {
+	if (ow_vantage_sample_decode(data, size, &sample, &err) < 0) {
 		check(err.text[0]);
 		return 0;
 	}
 	for (uint32_t i = 0; i < sample.count; i++)
 		check(sample.record[i].id < sample.tau && (i == 0 || sample.record[i].id > sample.record[i - 1].id));
-	check(ow_sample_encode(&sample, &again, &more, NULL) == 0);
+	check(ow_vantage_sample_encode(&sample, &again, &more, NULL) == 0);
 	check(more == size && memcmp(again, data, size) == 0);
 	free(again);
-	ow_sample_done(&sample);
+	ow_vantage_sample_done(&sample);
 	return 0;
 }

@@ -16,14 +16,14 @@
 
 const char *const ow_vantage_kind_name[OW_VANTAGE_KINDS] = {"out", "in", "tap"};
 
-void ow_sample_done(struct ow_sample *sample)
+void ow_vantage_sample_done(struct ow_vantage_sample *sample)
 {
 	free(sample->record);
 	sample->record = NULL;
 	sample->count = 0;
 }
 
-bool ow_sample_complete(const struct ow_sample *sample)
+bool ow_vantage_sample_complete(const struct ow_vantage_sample *sample)
 {
 	int64_t from_ns = sample->epoch * sample->epoch_ns;
 	return sample->start_ns <= from_ns && sample->end_ns >= from_ns + sample->epoch_ns;
@@ -37,7 +37,7 @@ static void code_since(struct ow_coder *coder, const char *field, int64_t *value
 	*value = origin + (int64_t)since;
 }
 
-static void code_times(struct ow_coder *coder, struct ow_sample *s)
+static void code_times(struct ow_coder *coder, struct ow_vantage_sample *s)
 {
 	uint64_t ms = (uint64_t)s->epoch_ns / NS_PER_MS, epoch = (uint64_t)s->epoch;
 	uint64_t error = (uint64_t)(s->clock_error_ns + 1);
@@ -56,7 +56,7 @@ static void code_times(struct ow_coder *coder, struct ow_sample *s)
 	s->clock_error_ns = (int64_t)error - 1;
 }
 
-static void code_header(struct ow_coder *coder, struct ow_sample *s)
+static void code_header(struct ow_coder *coder, struct ow_vantage_sample *s)
 {
 	static const char magic[] = {'O', 'W', 'S'};
 	for (size_t i = 0; i < sizeof magic; i++) {
@@ -79,7 +79,7 @@ static void code_header(struct ow_coder *coder, struct ow_sample *s)
 	ow_coder_text(coder, "interface", s->interface, sizeof s->interface, false);
 }
 
-static void code_record(struct ow_coder *coder, const struct ow_sample *s, uint64_t *before, bool first,
+static void code_record(struct ow_coder *coder, const struct ow_vantage_sample *s, uint64_t *before, bool first,
                         struct ow_sample_record *r)
 {
 	int64_t from_ns = s->epoch * s->epoch_ns;
@@ -108,16 +108,17 @@ static void code_record(struct ow_coder *coder, const struct ow_sample *s, uint6
 		r->outer_ttl = 0;
 }
 
-static void code_records(struct ow_coder *coder, struct ow_sample *s)
+static void code_records(struct ow_coder *coder, struct ow_vantage_sample *s)
 {
 	uint64_t before = 0;
 	for (uint32_t i = 0; i < s->count && !coder->failed; i++)
 		code_record(coder, s, &before, i == 0, &s->record[i]);
 }
 
-int ow_sample_encode(const struct ow_sample *sample, uint8_t **ret_bytes, size_t *ret_size, struct ow_error *err)
+int ow_vantage_sample_encode(const struct ow_vantage_sample *sample, uint8_t **ret_bytes, size_t *ret_size,
+                             struct ow_error *err)
 {
-	struct ow_sample copy = *sample;
+	struct ow_vantage_sample copy = *sample;
 	uint8_t *bytes = malloc(OW_SAMPLE_BYTES_MAX);
 	/* The coder writes numbers back as they are read: times in units of 4 ns. */
 	copy.record = malloc((sample->count + 1) * sizeof *copy.record);
@@ -143,9 +144,10 @@ int ow_sample_encode(const struct ow_sample *sample, uint8_t **ret_bytes, size_t
 	return r;
 }
 
-int ow_sample_decode(const uint8_t *bytes, size_t size, struct ow_sample *ret_sample, struct ow_error *err)
+int ow_vantage_sample_decode(const uint8_t *bytes, size_t size, struct ow_vantage_sample *ret_sample,
+                             struct ow_error *err)
 {
-	struct ow_sample sample = {.epoch_ns = 0};
+	struct ow_vantage_sample sample = {.epoch_ns = 0};
 	struct ow_coder coder = {.does = OW_CODER_READS, .from = bytes, .size = size, .message = "sample", .err = err};
 	code_header(&coder, &sample);
 	if (coder.failed)
@@ -158,7 +160,7 @@ int ow_sample_decode(const uint8_t *bytes, size_t size, struct ow_sample *ret_sa
 	if (!coder.failed && coder.at != size)
 		ow_coder_fail(&coder, "end", "is followed by more bytes");
 	if (coder.failed)
-		ow_sample_done(&sample);
+		ow_vantage_sample_done(&sample);
 	else
 		*ret_sample = sample;
 	return coder.failed;

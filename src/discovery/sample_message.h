@@ -45,7 +45,7 @@ struct ow_sample_record {
 	uint8_t copies;    /* packets with this id, at most OW_SAMPLE_COPIES_MAX */
 };
 
-struct ow_sample {
+struct ow_vantage_sample {
 	char point[OW_SAMPLE_NAME], interface[OW_SAMPLE_NAME];
 	enum ow_vantage_kind kind;
 	uint32_t key_generation;
@@ -59,11 +59,13 @@ struct ow_sample {
 	struct ow_sample_record *record; /* by rising id */
 };
 
-void ow_sample_done(struct ow_sample *sample);
+void ow_vantage_sample_done(struct ow_vantage_sample *sample);
 /* Whether it covers its whole epoch. */
-bool ow_sample_complete(const struct ow_sample *sample);
+bool ow_vantage_sample_complete(const struct ow_vantage_sample *sample);
 
 /* *ret_bytes: to be freed. -EINVAL for a sample that breaks the rules above. */
-int ow_sample_encode(const struct ow_sample *sample, uint8_t **ret_bytes, size_t *ret_size, struct ow_error *err);
+int ow_vantage_sample_encode(const struct ow_vantage_sample *sample, uint8_t **ret_bytes, size_t *ret_size,
+                             struct ow_error *err);
 /* Takes any bytes. -EPROTO with an error line; -ENOMEM. */
-int ow_sample_decode(const uint8_t *bytes, size_t size, struct ow_sample *ret_sample, struct ow_error *err);
+int ow_vantage_sample_decode(const uint8_t *bytes, size_t size, struct ow_vantage_sample *ret_sample,
+                             struct ow_error *err);

@@ -71,7 +71,7 @@ void ow_bottom_tidy(struct ow_bottom *bottom)
 	}
 }
 
-int ow_bottom_take(struct ow_bottom *bottom, struct ow_sample *sample)
+int ow_bottom_take(struct ow_bottom *bottom, struct ow_vantage_sample *sample)
 {
 	struct ow_sample_record *record = malloc((bottom->k + 1) * sizeof *record);
 	if (!record)
@@ -85,7 +85,7 @@ int ow_bottom_take(struct ow_bottom *bottom, struct ow_sample *sample)
 	return 0;
 }
 
-int ow_sample_merge(struct ow_sample *sample, const struct ow_sample *more, uint32_t k)
+int ow_vantage_sample_merge(struct ow_vantage_sample *sample, const struct ow_vantage_sample *more, uint32_t k)
 {
 	uint32_t count = sample->count + more->count;
 	struct ow_sample_record *record = malloc((count + 1) * sizeof *record);
@@ -197,16 +197,16 @@ static void report(struct ow_sampler *sampler, struct vantage *vantage, int64_t 
 {
 	const struct ow_sampler_options *options = &sampler->options;
 	int64_t from_ns = epoch * options->epoch_ns, until_ns = from_ns + options->epoch_ns;
-	struct ow_sample sample = {.kind = vantage->kind,
-	                           .key_generation = options->key_generation,
-	                           .clock_generation = sampler->clock_generation,
-	                           .epoch = epoch,
-	                           .epoch_ns = options->epoch_ns,
-	                           .start_ns = sampler->since_ns > from_ns ? sampler->since_ns : from_ns,
-	                           .end_ns = end_ns < until_ns ? end_ns : until_ns,
-	                           .clock_error_ns = -1,
-	                           .drops = sampler->drops,
-	                           .tau = UINT64_MAX};
+	struct ow_vantage_sample sample = {.kind = vantage->kind,
+	                                   .key_generation = options->key_generation,
+	                                   .clock_generation = sampler->clock_generation,
+	                                   .epoch = epoch,
+	                                   .epoch_ns = options->epoch_ns,
+	                                   .start_ns = sampler->since_ns > from_ns ? sampler->since_ns : from_ns,
+	                                   .end_ns = end_ns < until_ns ? end_ns : until_ns,
+	                                   .clock_error_ns = -1,
+	                                   .drops = sampler->drops,
+	                                   .tau = UINT64_MAX};
 	int r = 0;
 	if (sample.end_ns < sample.start_ns)
 		sample.end_ns = sample.start_ns;
@@ -219,7 +219,7 @@ static void report(struct ow_sampler *sampler, struct vantage *vantage, int64_t 
 	/* Out of memory: nobody gets the sample, as if the message were lost. */
 	if (r == 0)
 		options->on_sample(options->arg, sampler->source, &sample);
-	ow_sample_done(&sample);
+	ow_vantage_sample_done(&sample);
 }
 
 /* Finishes the epochs before this one. */

@@ -50,9 +50,9 @@ static inline void ow_bottom_add(struct ow_bottom *bottom, const struct ow_sampl
 }
 
 /* Moves the records to the sample, with packets and tau; the rest of the sample stays. -ENOMEM. */
-int ow_bottom_take(struct ow_bottom *bottom, struct ow_sample *sample);
+int ow_bottom_take(struct ow_bottom *bottom, struct ow_vantage_sample *sample);
 /* Adds what another thread saw in the same epoch of the same vantage. k: that of both. -ENOMEM: unchanged. */
-int ow_sample_merge(struct ow_sample *sample, const struct ow_sample *more, uint32_t k);
+int ow_vantage_sample_merge(struct ow_vantage_sample *sample, const struct ow_vantage_sample *more, uint32_t k);
 
 struct ow_sampler_options {
 	uint64_t key; /* of the fleet */
@@ -61,7 +61,7 @@ struct ow_sampler_options {
 	int64_t epoch_ns;
 	/* Takes a sample (and sets its record to NULL) or leaves it. Its names are "", and its clock error is not
 	 * known. Called in the recording thread, so it must be fast. */
-	void (*on_sample)(void *arg, unsigned source, struct ow_sample *sample);
+	void (*on_sample)(void *arg, unsigned source, struct ow_vantage_sample *sample);
 	void *arg;
 };
 

@@ -11,21 +11,21 @@
 
 static struct ow_sample_record records[OW_SAMPLE_RECORDS_MAX];
 
-static struct ow_sample make(uint32_t count, struct ow_random *random)
+static struct ow_vantage_sample make(uint32_t count, struct ow_random *random)
 {
-	struct ow_sample s = {.point = "london",
-	                      .interface = "eth0",
-	                      .kind = OW_VANTAGE_IN,
-	                      .key_generation = 7,
-	                      .clock_generation = ow_random_u64(random),
-	                      .epoch = 175000000,
-	                      .epoch_ns = OW_SAMPLE_EPOCH_NS,
-	                      .clock_error_ns = -1,
-	                      .packets = ow_random_u64(random),
-	                      .drops = 3,
-	                      .tau = UINT64_MAX,
-	                      .count = count,
-	                      .record = records};
+	struct ow_vantage_sample s = {.point = "london",
+	                              .interface = "eth0",
+	                              .kind = OW_VANTAGE_IN,
+	                              .key_generation = 7,
+	                              .clock_generation = ow_random_u64(random),
+	                              .epoch = 175000000,
+	                              .epoch_ns = OW_SAMPLE_EPOCH_NS,
+	                              .clock_error_ns = -1,
+	                              .packets = ow_random_u64(random),
+	                              .drops = 3,
+	                              .tau = UINT64_MAX,
+	                              .count = count,
+	                              .record = records};
 	s.start_ns = s.epoch * s.epoch_ns;
 	s.end_ns = s.start_ns + s.epoch_ns;
 	uint64_t step = UINT64_MAX / (count + 1);
@@ -41,7 +41,7 @@ static struct ow_sample make(uint32_t count, struct ow_random *random)
 	return s;
 }
 
-static void assert_same(const struct ow_sample *a, const struct ow_sample *b)
+static void assert_same(const struct ow_vantage_sample *a, const struct ow_vantage_sample *b)
 {
 	assert_string_equal(a->point, b->point);
 	assert_string_equal(a->interface, b->interface);
@@ -66,15 +66,15 @@ static void comes_back(void **state)
 	struct ow_random random;
 	ow_random_seed(&random, 1);
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-		struct ow_sample s = make(counts[i], &random), back;
+		struct ow_vantage_sample s = make(counts[i], &random), back;
 		uint8_t *bytes;
 		size_t size;
-		assert_int_equal(ow_sample_encode(&s, &bytes, &size, NULL), 0);
+		assert_int_equal(ow_vantage_sample_encode(&s, &bytes, &size, NULL), 0);
 		assert_true(size <= 100 + 20 * (size_t)counts[i]);
-		assert_int_equal(ow_sample_decode(bytes, size, &back, NULL), 0);
+		assert_int_equal(ow_vantage_sample_decode(bytes, size, &back, NULL), 0);
 		assert_same(&s, &back);
-		assert_true(ow_sample_complete(&back));
-		ow_sample_done(&back);
+		assert_true(ow_vantage_sample_complete(&back));
+		ow_vantage_sample_done(&back);
 		free(bytes);
 	}
 }
@@ -85,21 +85,21 @@ static void cut_off(void **state)
 	(void)state;
 	struct ow_random random;
 	ow_random_seed(&random, 2);
-	struct ow_sample s = make(20, &random), back;
+	struct ow_vantage_sample s = make(20, &random), back;
 	struct ow_error err;
 	uint8_t *bytes, longer[1000] = {0};
 	size_t size;
-	assert_int_equal(ow_sample_encode(&s, &bytes, &size, NULL), 0);
+	assert_int_equal(ow_vantage_sample_encode(&s, &bytes, &size, NULL), 0);
 	for (size_t n = 0; n < size; n++) {
 		uint8_t *exact = malloc(n + 1);
 		memcpy(exact, bytes, n);
 		err.text[0] = 0;
-		assert_int_equal(ow_sample_decode(exact, n, &back, &err), -EPROTO);
+		assert_int_equal(ow_vantage_sample_decode(exact, n, &back, &err), -EPROTO);
 		assert_non_null(strstr(err.text, "message sample: "));
 		free(exact);
 	}
 	memcpy(longer, bytes, size);
-	assert_int_equal(ow_sample_decode(longer, size + 1, &back, &err), -EPROTO);
+	assert_int_equal(ow_vantage_sample_decode(longer, size + 1, &back, &err), -EPROTO);
 	free(bytes);
 }
 
@@ -109,23 +109,23 @@ static void wrong_bits(void **state)
 	(void)state;
 	struct ow_random random;
 	ow_random_seed(&random, 3);
-	struct ow_sample s = make(20, &random), back;
+	struct ow_vantage_sample s = make(20, &random), back;
 	uint8_t *bytes, *again;
 	size_t size, more;
-	assert_int_equal(ow_sample_encode(&s, &bytes, &size, NULL), 0);
+	assert_int_equal(ow_vantage_sample_encode(&s, &bytes, &size, NULL), 0);
 	for (size_t bit = 0; bit < 8 * size; bit++) {
 		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		if (ow_sample_decode(bytes, size, &back, NULL) == 0) {
+		if (ow_vantage_sample_decode(bytes, size, &back, NULL) == 0) {
 			for (uint32_t i = 0; i < back.count; i++) {
 				assert_true(back.record[i].id < back.tau);
 				assert_true(i == 0 || back.record[i].id > back.record[i - 1].id);
 				assert_true(back.record[i].copies > 0);
 			}
-			assert_int_equal(ow_sample_encode(&back, &again, &more, NULL), 0);
+			assert_int_equal(ow_vantage_sample_encode(&back, &again, &more, NULL), 0);
 			assert_int_equal(more, size);
 			assert_memory_equal(again, bytes, size);
 			free(again);
-			ow_sample_done(&back);
+			ow_vantage_sample_done(&back);
 		}
 		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
@@ -137,23 +137,23 @@ static void rules(void **state)
 	(void)state;
 	struct ow_random random;
 	ow_random_seed(&random, 4);
-	struct ow_sample s = make(3, &random);
+	struct ow_vantage_sample s = make(3, &random);
 	uint8_t *bytes;
 	size_t size;
 	s.tau = records[2].id;
-	assert_int_equal(ow_sample_encode(&s, &bytes, &size, NULL), -EINVAL);
+	assert_int_equal(ow_vantage_sample_encode(&s, &bytes, &size, NULL), -EINVAL);
 	s = make(3, &random);
 	records[1].id = records[0].id;
-	assert_int_equal(ow_sample_encode(&s, &bytes, &size, NULL), -EINVAL);
+	assert_int_equal(ow_vantage_sample_encode(&s, &bytes, &size, NULL), -EINVAL);
 	s = make(3, &random);
 	records[1].time_ns = s.end_ns;
-	assert_int_equal(ow_sample_encode(&s, &bytes, &size, NULL), -EINVAL);
+	assert_int_equal(ow_vantage_sample_encode(&s, &bytes, &size, NULL), -EINVAL);
 	s = make(3, &random);
 	s.point[0] = 0;
-	assert_int_equal(ow_sample_encode(&s, &bytes, &size, NULL), -EINVAL);
+	assert_int_equal(ow_vantage_sample_encode(&s, &bytes, &size, NULL), -EINVAL);
 	s = make(3, &random);
 	s.end_ns--;
-	assert_false(ow_sample_complete(&s));
+	assert_false(ow_vantage_sample_complete(&s));
 }
 
 int main(void)

@@ -32,7 +32,7 @@ static void smallest_distinct(void **state)
 		uint32_t k = 1 + (uint32_t)ow_random_below(&random, 300), distinct = 0;
 		uint64_t values = 1 + ow_random_below(&random, 1000);
 		struct ow_bottom bottom;
-		struct ow_sample sample = {.count = 0};
+		struct ow_vantage_sample sample = {.count = 0};
 		assert_int_equal(ow_bottom_init(&bottom, k), 0);
 		for (unsigned i = 0; i < N; i++) {
 			ids[i] = sorted[i] = ow_random_below(&random, values) * 1000003;
@@ -62,7 +62,7 @@ static void smallest_distinct(void **state)
 		assert_int_equal(sample.count, distinct < k ? distinct : k);
 		if (distinct <= k)
 			assert_true(sample.tau == UINT64_MAX);
-		ow_sample_done(&sample);
+		ow_vantage_sample_done(&sample);
 		ow_bottom_done(&bottom);
 	}
 }
@@ -74,7 +74,7 @@ static void threads_merge(void **state)
 	enum { N = 3000, K = 100 };
 	struct ow_random random;
 	struct ow_bottom bottom[3];
-	struct ow_sample sample[3] = {{.count = 0}};
+	struct ow_vantage_sample sample[3] = {{.count = 0}};
 	ow_random_seed(&random, 5);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ow_bottom_init(&bottom[i], K), 0);
@@ -91,23 +91,23 @@ static void threads_merge(void **state)
 		assert_int_equal(ow_bottom_take(&bottom[i], &sample[i]), 0);
 		ow_bottom_done(&bottom[i]);
 	}
-	assert_int_equal(ow_sample_merge(&sample[0], &sample[1], K), 0);
+	assert_int_equal(ow_vantage_sample_merge(&sample[0], &sample[1], K), 0);
 	assert_int_equal(sample[0].count, sample[2].count);
 	assert_true(sample[0].tau == sample[2].tau && sample[0].packets == N);
 	for (uint32_t i = 0; i < sample[0].count; i++)
 		assert_true(sample[0].record[i].id == sample[2].record[i].id);
 	for (int i = 0; i < 3; i++)
-		ow_sample_done(&sample[i]);
+		ow_vantage_sample_done(&sample[i]);
 }
 
 /* -- frames -------------------------------------------------------------------------------------------------------- */
 
 struct seen {
 	unsigned count;
-	struct ow_sample sample[64];
+	struct ow_vantage_sample sample[64];
 };
 
-static void take(void *arg, unsigned source, struct ow_sample *sample)
+static void take(void *arg, unsigned source, struct ow_vantage_sample *sample)
 {
 	struct seen *seen = arg;
 	assert_int_equal(source, 3);
@@ -119,7 +119,7 @@ static void take(void *arg, unsigned source, struct ow_sample *sample)
 static void forget(struct seen *seen)
 {
 	for (unsigned i = 0; i < seen->count; i++)
-		ow_sample_done(&seen->sample[i]);
+		ow_vantage_sample_done(&seen->sample[i]);
 	seen->count = 0;
 }
 
@@ -174,10 +174,10 @@ static void vantages_and_epochs(void **state)
 	assert_int_equal(seen.count, 8);
 	uint64_t packets = 0, drops = 0;
 	for (unsigned i = 0; i < seen.count; i++) {
-		const struct ow_sample *s = &seen.sample[i];
+		const struct ow_vantage_sample *s = &seen.sample[i];
 		assert_int_equal(s->epoch, T0 / SECOND + i / 2);
 		assert_int_equal(s->kind, i % 2 ? OW_VANTAGE_IN : OW_VANTAGE_OUT);
-		assert_int_equal(ow_sample_complete(s), i >= 2); /* it began in the first epoch */
+		assert_int_equal(ow_vantage_sample_complete(s), i >= 2); /* it began in the first epoch */
 		assert_int_equal(s->packets, s->count);
 		packets += s->packets;
 		drops += s->drops;
@@ -189,7 +189,7 @@ static void vantages_and_epochs(void **state)
 	ow_sampler_pass(sampler, T0 + 6 * SECOND, 7);
 	assert_int_equal(seen.count, 4);
 	assert_int_equal(seen.sample[3].packets, 0);
-	assert_true(ow_sample_complete(&seen.sample[3]));
+	assert_true(ow_vantage_sample_complete(&seen.sample[3]));
 	/* A frame that is late by one epoch is in its own; what is older is not. */
 	forget(&seen);
 	send(sampler, 1, 64, 1, T0 + 7 * SECOND, OW_HEADING_OUT);
@@ -198,7 +198,7 @@ static void vantages_and_epochs(void **state)
 	ow_sampler_pass(sampler, INT64_MAX, 7);
 	assert_int_equal(seen.count, 2);
 	assert_int_equal(seen.sample[0].packets + seen.sample[1].packets, 2);
-	assert_false(ow_sample_complete(&seen.sample[1]));
+	assert_false(ow_vantage_sample_complete(&seen.sample[1]));
 	forget(&seen);
 	ow_sampler_free(sampler);
 }
@@ -235,8 +235,8 @@ static void clock_set(void **state)
 	send(sampler, 2, 64, 1, T0 - 3 * SECOND, OW_HEADING_UNKNOWN);
 	ow_sampler_pass(sampler, T0 - 2 * SECOND, 0);
 	assert_int_equal(seen.count, 2);
-	assert_false(ow_sample_complete(&seen.sample[0]));
-	assert_true(ow_sample_complete(&seen.sample[1]));
+	assert_false(ow_vantage_sample_complete(&seen.sample[0]));
+	assert_true(ow_vantage_sample_complete(&seen.sample[1]));
 	assert_int_equal(seen.sample[1].packets, 1);
 	assert_int_equal(seen.sample[1].clock_generation, 1);
 	forget(&seen);
