@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records are read ahead of the matchers by the longest usual delay. When the first record of a packet has its turn, it is
- * known which points show the packet, and whether it is unique. Records have their turns in the order of time, as in a pass
- * of two points: in the turn of a record, each pair of its point either takes it as usual, or gets it pushed.
+ * known which points show the packet, and whether it is unique. A packet that all points show in the usual way is smooth:
+ * most are. The others are rough, and have their turns in the order of time, as in a pass of two points: in the turn of a
+ * record, each pair of its point either takes it as usual, or gets it pushed. The turns of smooth packets between two rough
+ * ones are taken point by point, and each pair gets its meetings in the order of time.
  */
 #include "path/joint_pass.h"
 
@@ -23,6 +25,7 @@
 #define BLOCK          32                  /* records that are prefetched together */
 #define PUSHED         (UINT64_C(1) << 41) /* another id in the same set of the table */
 #define TURNS_AHEAD    8u                  /* records whose memory is loaded before their turn */
+#define READY_MOST     1024u               /* records of a point that have their turns together, if times differ */
 
 /* A record that has not had its turn. */
 struct held {
@@ -32,27 +35,58 @@ struct held {
 		copy; /* where the record is, if it is not that of the entry, which has one of this point; else NO_ENTRY */
 };
 
+/* A record that is ready for its turn, of a packet that is not smooth. */
+struct rough {
+	int64_t order_ns; /* its own, or that of a later one before it */
+	uint32_t before;  /* records of its point that have their turns before it, of those that are ready */
+};
+
 struct point {
 	struct ow_record_batches *batches;
 	struct ow_record_reader *input; /* of the pass that reads it */
 	struct held *held;              /* a ring */
 	uint32_t size, first, count;
+	uint32_t ready;      /* the first ones: their packets are decided */
+	struct rough *rough; /* of those that are ready */
+	size_t roughs, rough_room, next_rough;
+	uint32_t turned;            /* of those that were ready together */
+	int64_t turned_ns;          /* latest time of a record that had its turn; INT64_MIN: there was none */
 	int64_t newest_ns, next_ns; /* of the last record that was read; of the next one: INT64_MAX at the end */
 	bool used, ended, begun;
+};
+
+/* How a point shows a packet. */
+struct showing {
+	struct ow_record record;
+	int64_t order_ns;
 };
 
 /* A packet, with a record for each point behind it, in the time of the first point. */
 struct entry {
 	uint64_t id;
-	uint64_t usual;   /* bit k: pair k takes it as matched in the usual way */
-	uint32_t next;    /* in its bucket */
+	uint64_t usual; /* bit k: pair k takes it as matched in the usual way */
+	uint64_t at_to; /* bit k: when its second point shows it, because that is later; else when the first one does */
+	uint32_t next;  /* in its bucket */
 	uint32_t records; /* that have not had their turn */
 	uint16_t seen;    /* bit p: point p shows it */
-	uint16_t turned;  /* bit p: and that had its turn */
 	bool alike;       /* there are several with its id: the matchers compare them */
 	bool decided;
-	bool everywhere; /* all points show it, and all pairs take it as usual */
-	struct ow_record at[];
+	bool smooth; /* all points show it, and all pairs take it as usual */
+	struct showing at[];
+};
+
+/* Meetings of a pair at one of its points, that are not reported yet. */
+struct meetings {
+	struct ow_meeting *meeting;
+	int64_t *order_ns; /* of the record of this point, which is the later one */
+	size_t count, room, order_room;
+};
+
+/* What the pairs take as usual, while records that are ready have their turns. */
+struct usual {
+	uint16_t points; /* bits of both */
+	uint8_t from, to;
+	struct ow_usual_delays delays; /* in the time of the first point */
 };
 
 /* A side of a pair at a point. */
@@ -65,13 +99,17 @@ struct side {
 struct joint {
 	const struct ow_joint_pass *set;
 	struct ow_matcher *matcher[OW_PATH_PAIRS];
+	struct usual usual[OW_PATH_PAIRS];
+	struct meetings meetings[OW_PATH_PAIRS][OW_SIDES]; /* at the first point, at the second one */
+	struct meetings merged;
 	int64_t shift_ns[OW_PATH_POINTS]; /* added to the times of a point, for those of the first one */
 	unsigned points;
 	uint16_t all; /* bit p: point p is used */
 	struct point point[OW_PATH_POINTS];
 	struct side side[OW_PATH_POINTS][OW_PATH_PAIRS];
 	unsigned sides[OW_PATH_POINTS];
-	char *entry; /* of entry_size bytes each */
+	uint64_t first_of[OW_PATH_POINTS], second_of[OW_PATH_POINTS]; /* bit k: of pair k */
+	char *entry;                                                  /* of entry_size bytes each */
 	size_t entry_size, entry_room;
 	uint32_t entries;
 	uint32_t *free; /* a stack, with room for all entries */
@@ -284,7 +322,8 @@ static int enter(struct joint *j, unsigned p, const struct ow_record *record, st
 		return enter_copy(j, record, held);
 	}
 	e->seen |= (uint16_t)(1u << p);
-	e->at[p] = *record;
+	e->at[p].record = *record;
+	e->at[p].order_ns = held->order_ns;
 	return 0;
 }
 
@@ -377,9 +416,11 @@ static int load(struct joint *j, unsigned p, struct ow_error *err)
 	return r;
 }
 
-/* The capture of a point is over, when its last record had its turn. */
+/* Ends the capture of a point, if its last record had its turn. */
 static void end_point(struct joint *j, unsigned p)
 {
+	if (!j->point[p].ended || j->point[p].count)
+		return;
 	int64_t last_ns = ow_record_batches_last_ns(j->point[p].batches);
 	for (unsigned i = 0; i < j->sides[p]; i++) {
 		const struct side *s = &j->side[p][i];
@@ -403,7 +444,30 @@ static void find_ahead(struct joint *j)
 	j->ahead_ns = !longest_ns ? AHEAD_NS : longest_ns > AHEAD_LEAST_NS ? longest_ns : AHEAD_LEAST_NS;
 }
 
-/* -- turns -------------------------------------------------------------------------------------------------------- */
+/* -- decisions ---------------------------------------------------------------------------------------------------- */
+
+static void note_usual(struct joint *j)
+{
+	for (unsigned k = 0; k < j->set->passes; k++) {
+		const struct ow_path_pair *pair = &j->set->pair[k];
+		struct usual *usual = &j->usual[k];
+		usual->from = (uint8_t)pair->from;
+		usual->to = (uint8_t)pair->to;
+		usual->points = (uint16_t)(1u << pair->from | 1u << pair->to);
+		ow_matcher_usual(j->matcher[k], &usual->delays);
+		if (usual->delays.from_ns != INT64_MIN)
+			usual->delays.from_ns += j->shift_ns[pair->from];
+	}
+}
+
+static bool is_usual(const struct usual *usual, const struct entry *e)
+{
+	int64_t from_ns = e->at[usual->from].record.time_ns, to_ns = e->at[usual->to].record.time_ns;
+	int64_t delay = to_ns - from_ns, size = delay >= 0 ? delay : -delay;
+	const enum ow_direction way = delay >= 0 ? OW_A_TO_B : OW_B_TO_A;
+	return size >= usual->delays.low_ns[way] && size <= usual->delays.high_ns[way] &&
+	       (delay >= 0 ? to_ns : from_ns) >= usual->delays.from_ns;
+}
 
 /* What is known now of a packet is final for the pairs that take it as usual. */
 static void decide(struct joint *j, uint32_t i)
@@ -411,52 +475,126 @@ static void decide(struct joint *j, uint32_t i)
 	struct entry *e = entry_of(j, i);
 	unhash(j, i);
 	e->decided = true;
-	e->everywhere = e->seen == j->all;
-	for (unsigned k = 0; k < j->set->passes; k++) {
-		const struct ow_path_pair *pair = &j->set->pair[k];
-		if (e->alike || !(e->seen >> pair->from & 1) || !(e->seen >> pair->to & 1)) {
-			e->everywhere = false;
+	e->smooth = e->seen == j->all && !e->alike;
+	for (unsigned k = 0; k < j->set->passes && !e->alike; k++) {
+		const struct usual *usual = &j->usual[k];
+		bool is = (e->seen & usual->points) == usual->points && is_usual(usual, e);
+		/* Of two records of the same time, that of the first point has its turn first. */
+		bool at_to = is && (usual->from < usual->to ? e->at[usual->from].order_ns <= e->at[usual->to].order_ns
+		                                            : e->at[usual->from].order_ns < e->at[usual->to].order_ns);
+		e->usual |= (uint64_t)is << k;
+		e->at_to |= (uint64_t)at_to << k;
+		e->smooth &= is;
+	}
+	ow_recent_add(j->recent, e->smooth ? e->id : e->id ^ PUSHED, e->at[__builtin_ctz(e->seen)].record.time_ns);
+}
+
+static void load_soon(const struct joint *j, struct point *point, unsigned p)
+{
+	const struct entry *soon = entry_of(j, held_of(point, point->ready + TURNS_AHEAD)->entry);
+	__builtin_prefetch(soon, 1);
+	__builtin_prefetch(&soon->at[p]);
+	ow_recent_prefetch(j->recent, entry_of(j, held_of(point, point->ready + TURNS_AHEAD / 2)->entry)->id);
+}
+
+/* The records of a point up to this time will have their turns now. */
+static int make_ready(struct joint *j, unsigned p, int64_t until_ns)
+{
+	struct point *point = &j->point[p];
+	int64_t order_ns = INT64_MIN;
+	point->ready = point->turned = 0;
+	point->roughs = point->next_rough = 0;
+	for (; point->ready < point->count; point->ready++) {
+		const struct held *held = held_of(point, point->ready);
+		if (held->order_ns > until_ns)
+			break;
+		if (point->ready + TURNS_AHEAD < point->count)
+			load_soon(j, point, p);
+		order_ns = held->order_ns > order_ns ? held->order_ns : order_ns;
+		if (!entry_of(j, held->entry)->decided)
+			decide(j, held->entry);
+		if (entry_of(j, held->entry)->smooth)
 			continue;
-		}
-		int64_t shift_ns = j->shift_ns[pair->from];
-		const int64_t time_ns[OW_SIDES] = {e->at[pair->from].time_ns - shift_ns,
-		                                   e->at[pair->to].time_ns - shift_ns};
-		if (ow_matcher_is_usual(j->matcher[k], time_ns))
-			e->usual |= UINT64_C(1) << k;
-		else
-			e->everywhere = false;
+		if (OW_GROW(point->rough, point->rough_room, point->roughs + 1) < 0)
+			return -ENOMEM;
+		point->rough[point->roughs++] = (struct rough){order_ns, point->ready};
 	}
-	ow_recent_add(j->recent, e->everywhere ? e->id : e->id ^ PUSHED, e->at[__builtin_ctz(e->seen)].time_ns);
+	return 0;
 }
 
-static void meet(struct joint *j, const struct entry *e, unsigned k)
+/* -- turns -------------------------------------------------------------------------------------------------------- */
+
+static int make_room(struct meetings *m, size_t count)
 {
-	const struct ow_path_pair *pair = &j->set->pair[k];
-	const struct ow_record *a = &e->at[pair->from], *b = &e->at[pair->to];
-	int64_t shift_ns = j->shift_ns[pair->from], later_ns = a->time_ns > b->time_ns ? a->time_ns : b->time_ns;
-	ow_matcher_met(j->matcher[k], &(struct ow_meeting){.time_ns = {a->time_ns - shift_ns, b->time_ns - shift_ns},
-	                                                   .number = {a->number, b->number},
-	                                                   .flow = {a->flow, b->flow},
-	                                                   .untimed = a->untimed | b->untimed,
-	                                                   .quiet = e->everywhere});
-	if (!e->everywhere)
-		ow_matcher_remember(j->matcher[k], e->id, later_ns - shift_ns);
+	if (OW_GROW(m->order_ns, m->order_room, count) < 0)
+		return -ENOMEM;
+	return OW_GROW(m->meeting, m->room, count);
 }
 
-static int turn_at(struct joint *j, const struct side *s, const struct ow_record *record, const struct entry *e)
+static void done_meetings(struct meetings *m)
 {
-	struct ow_matcher *matcher = j->matcher[s->pass];
-	int64_t shift_ns = j->shift_ns[j->set->pair[s->pass].from], other_ns = j->point[s->other].next_ns;
-	other_ns -= other_ns == INT64_MAX ? 0 : shift_ns;
-	if (!(e->usual >> s->pass & 1)) {
-		struct ow_record pushed = *record;
-		pushed.time_ns -= shift_ns;
-		return ow_matcher_push(matcher, s->side, &pushed, other_ns);
+	free(m->meeting);
+	free(m->order_ns);
+}
+
+/* By time; of two at the same time the one at the pair's first point is first, if that is first among the points. */
+static void merge_meetings(const struct meetings from[OW_SIDES], bool a_first, struct meetings *to)
+{
+	const struct meetings *a = &from[OW_SIDE_A], *b = &from[OW_SIDE_B];
+	size_t i = 0, k = 0;
+	while (i < a->count && k < b->count) {
+		bool is_a = a_first ? a->order_ns[i] <= b->order_ns[k] : a->order_ns[i] < b->order_ns[k];
+		to->meeting[i + k] = is_a ? a->meeting[i] : b->meeting[k];
+		i += is_a;
+		k += !is_a;
 	}
-	int r = ow_matcher_skip(matcher, s->side, record->time_ns - shift_ns, other_ns);
-	if (e->turned >> s->other & 1)
-		meet(j, e, s->pass);
-	return r;
+	memcpy(&to->meeting[i + k], &a->meeting[i], (a->count - i) * sizeof *to->meeting);
+	i = a->count;
+	memcpy(&to->meeting[i + k], &b->meeting[k], (b->count - k) * sizeof *to->meeting);
+}
+
+static int tell_meetings(struct joint *j, unsigned k)
+{
+	struct meetings *m = j->meetings[k], *told = m[OW_SIDE_A].count ? &m[OW_SIDE_A] : &m[OW_SIDE_B];
+	size_t count = m[OW_SIDE_A].count + m[OW_SIDE_B].count;
+	if (m[OW_SIDE_A].count && m[OW_SIDE_B].count) {
+		told = &j->merged;
+		if (make_room(told, count) < 0)
+			return -ENOMEM;
+		merge_meetings(m, j->usual[k].from < j->usual[k].to, told);
+	}
+	if (count)
+		ow_matcher_met(j->matcher[k], told->meeting, count);
+	m[OW_SIDE_A].count = m[OW_SIDE_B].count = 0;
+	return 0;
+}
+
+static int meet(struct joint *j, const struct entry *e, unsigned k)
+{
+	const struct usual *usual = &j->usual[k];
+	bool at_to = e->at_to >> k & 1;
+	const struct showing *a = &e->at[usual->from], *b = &e->at[usual->to];
+	struct meetings *m = &j->meetings[k][at_to];
+	int64_t shift_ns = j->shift_ns[usual->from];
+	if (m->count == m->room && make_room(m, m->count + 1) < 0)
+		return -ENOMEM;
+	m->order_ns[m->count] = at_to ? b->order_ns : a->order_ns;
+	struct ow_meeting *meeting = &m->meeting[m->count++];
+	meeting->time_ns[OW_SIDE_A] = a->record.time_ns - shift_ns;
+	meeting->time_ns[OW_SIDE_B] = b->record.time_ns - shift_ns;
+	meeting->number[OW_SIDE_A] = a->record.number;
+	meeting->number[OW_SIDE_B] = b->record.number;
+	meeting->flow[OW_SIDE_A] = a->record.flow;
+	meeting->flow[OW_SIDE_B] = b->record.flow;
+	meeting->untimed = a->record.untimed | b->record.untimed;
+	meeting->quiet = e->smooth;
+	return 0;
+}
+
+/* The pairs that take a packet as matched when this point shows it. */
+static uint64_t meetings_at(const struct joint *j, unsigned p, const struct entry *e)
+{
+	return ((e->at_to & j->second_of[p]) | (~e->at_to & j->first_of[p])) & e->usual;
 }
 
 static void note_next(struct point *point)
@@ -464,40 +602,144 @@ static void note_next(struct point *point)
 	point->next_ns = point->count ? held_of(point, 0)->order_ns : INT64_MAX;
 }
 
-static void leave(struct joint *j, const struct held *held)
+static void leave(struct joint *j, struct point *point, const struct held *held)
 {
 	if (--entry_of(j, held->entry)->records == 0)
 		j->free[j->frees++] = held->entry;
 	if (held->copy != NO_ENTRY && --j->copies_held == 0)
 		j->copies = 0;
+	point->first = (point->first + 1) & (point->size - 1);
+	point->count--;
+	point->turned++;
 }
 
-static int turn(struct joint *j, unsigned p)
+/* Of its next record, in the time of a pair. */
+static int64_t next_time(const struct point *point, int64_t shift_ns)
+{
+	return point->next_ns == INT64_MAX ? INT64_MAX : point->next_ns - shift_ns;
+}
+
+/* The turns of records of smooth packets. */
+static int turn_smooth(struct joint *j, unsigned p, uint32_t count)
+{
+	struct point *point = &j->point[p];
+	int r = 0;
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		const struct held *held = held_of(point, 0);
+		const struct entry *e = entry_of(j, held->entry);
+		if (i + TURNS_AHEAD < count)
+			__builtin_prefetch(entry_of(j, held_of(point, TURNS_AHEAD)->entry), 1);
+		for (uint64_t meetings = meetings_at(j, p, e); meetings && r == 0; meetings &= meetings - 1)
+			r = meet(j, e, (unsigned)__builtin_ctzll(meetings));
+		int64_t time_ns = e->at[p].record.time_ns;
+		point->turned_ns = time_ns > point->turned_ns ? time_ns : point->turned_ns;
+		leave(j, point, held);
+	}
+	note_next(point);
+	end_point(j, p);
+	return r;
+}
+
+/* Brings a pair up to the turns that its points had: its matcher expects what is pushed now. */
+static int catch_up(struct joint *j, unsigned k)
+{
+	int r = tell_meetings(j, k);
+	const unsigned place[OW_SIDES] = {j->set->pair[k].from, j->set->pair[k].to};
+	int64_t shift_ns = j->shift_ns[place[OW_SIDE_A]];
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		const struct point *point = &j->point[place[side]];
+		if (point->turned_ns != INT64_MIN)
+			r = ow_matcher_skip(j->matcher[k], side, point->turned_ns - shift_ns,
+			                    next_time(&j->point[place[!side]], shift_ns));
+	}
+	return r;
+}
+
+static int turn_at(struct joint *j, const struct side *s, const struct ow_record *record, const struct entry *e,
+                   bool meets)
+{
+	struct ow_matcher *matcher = j->matcher[s->pass];
+	int64_t shift_ns = j->shift_ns[j->set->pair[s->pass].from];
+	if (!(e->usual >> s->pass & 1)) {
+		struct ow_record pushed = *record;
+		pushed.time_ns -= shift_ns;
+		return ow_matcher_push(matcher, s->side, &pushed, next_time(&j->point[s->other], shift_ns));
+	}
+	if (!meets)
+		return 0;
+	ow_matcher_remember(matcher, e->id, record->time_ns - shift_ns);
+	return meet(j, e, s->pass);
+}
+
+static int turn_rough(struct joint *j, unsigned p)
 {
 	struct point *point = &j->point[p];
 	const struct held held = *held_of(point, 0);
-	struct entry *e = entry_of(j, held.entry);
-	const struct ow_record *record = held.copy == NO_ENTRY ? &e->at[p] : &j->copy[held.copy];
-	point->first = (point->first + 1) & (point->size - 1);
-	point->count--;
-	note_next(point);
-	if (point->count > TURNS_AHEAD) {
-		const struct entry *soon = entry_of(j, held_of(point, TURNS_AHEAD)->entry);
-		__builtin_prefetch(soon, 1);
-		__builtin_prefetch(&soon->at[p]);
-		const struct entry *sooner = entry_of(j, held_of(point, TURNS_AHEAD / 2)->entry);
-		if (!sooner->decided)
-			ow_recent_prefetch(j->recent, sooner->id);
-	}
-	if (!e->decided)
-		decide(j, held.entry);
+	const struct entry *e = entry_of(j, held.entry);
+	const struct ow_record record = held.copy == NO_ENTRY ? e->at[p].record : j->copy[held.copy];
+	uint64_t meetings = meetings_at(j, p, e);
 	int r = 0;
+	point->next_rough++;
 	for (unsigned n = 0; n < j->sides[p] && r == 0; n++)
-		r = turn_at(j, &j->side[p][n], record, e);
-	e->turned |= (uint16_t)(1u << p);
-	leave(j, &held);
-	if (!point->count && point->ended)
-		end_point(j, p);
+		r = catch_up(j, j->side[p][n].pass);
+	leave(j, point, &held);
+	note_next(point);
+	for (unsigned n = 0; n < j->sides[p] && r == 0; n++)
+		r = turn_at(j, &j->side[p][n], &record, e, meetings >> j->side[p][n].pass & 1);
+	point->turned_ns = record.time_ns > point->turned_ns ? record.time_ns : point->turned_ns;
+	end_point(j, p);
+	return r;
+}
+
+/* The point whose rough record is next; j->points when there is none. */
+static unsigned next_rough(const struct joint *j)
+{
+	unsigned next = j->points;
+	int64_t least_ns = INT64_MAX;
+	for (unsigned p = 0; p < j->points; p++) {
+		const struct point *point = &j->point[p];
+		if (point->next_rough == point->roughs)
+			continue;
+		if (next == j->points || point->rough[point->next_rough].order_ns < least_ns) {
+			next = p;
+			least_ns = point->rough[point->next_rough].order_ns;
+		}
+	}
+	return next;
+}
+
+/* How many smooth records of a point come before the next rough one, of point `next`. */
+static uint32_t smooth_before(struct joint *j, unsigned p, unsigned next)
+{
+	struct point *point = &j->point[p];
+	uint32_t left = point->ready - point->turned, count = 0;
+	if (point->next_rough < point->roughs)
+		left = point->rough[point->next_rough].before - point->turned;
+	if (p == next || next == j->points)
+		return left;
+	int64_t before_ns = j->point[next].rough[j->point[next].next_rough].order_ns - (p > next);
+	while (count < left && held_of(point, count)->order_ns <= before_ns)
+		count++;
+	return count;
+}
+
+/* The turns of all records that are ready. */
+static int run_ready(struct joint *j)
+{
+	int r = 0;
+	for (bool more = true; more && r == 0;) {
+		unsigned next = next_rough(j);
+		more = next < j->points;
+		for (unsigned p = 0; p < j->points && r == 0; p++) {
+			uint32_t smooth = smooth_before(j, p, next);
+			if (smooth)
+				r = turn_smooth(j, p, smooth);
+		}
+		if (more && r == 0)
+			r = turn_rough(j, next);
+	}
+	for (unsigned k = 0; k < j->set->passes && r == 0; k++)
+		r = catch_up(j, k);
 	return r;
 }
 
@@ -527,28 +769,34 @@ static unsigned next_point(const struct joint *j)
 static int read_ahead(struct joint *j, int64_t *ret_until_ns, struct ow_error *err)
 {
 	int r = 0;
+	int64_t next_ns = INT64_MIN;
 	find_ahead(j);
 	for (bool more = true; more && r == 0;) {
 		more = false;
 		unsigned next = next_point(j);
-		int64_t time_ns = next < j->points ? j->point[next].next_ns : INT64_MIN;
+		next_ns = next < j->points ? j->point[next].next_ns : INT64_MIN;
 		for (unsigned p = 0; p < j->points && r == 0; p++) {
-			if (!is_behind(j, &j->point[p], time_ns))
+			if (!is_behind(j, &j->point[p], next_ns))
 				continue;
 			r = load(j, p, err);
-			if (j->point[p].ended && !j->point[p].count)
-				end_point(j, p);
+			end_point(j, p);
 			note_next(&j->point[p]);
 			more = true;
 		}
 	}
 	*ret_until_ns = INT64_MAX;
-	for (unsigned p = 0; p < j->points; p++) {
-		const struct point *point = &j->point[p];
+	for (unsigned p = 0; p < j->points && r == 0; p++) {
+		struct point *point = &j->point[p];
+		if (!point->used || point->ended)
+			continue;
 		int64_t until_ns = point->count >= HELD_MOST ? point->newest_ns - 1 : point->newest_ns - j->ahead_ns;
-		if (point->used && !point->ended && until_ns < *ret_until_ns)
-			*ret_until_ns = until_ns;
+		int64_t last_ns = held_of(point, point->count - 1)->order_ns; /* what comes next may be as early */
+		until_ns = last_ns < until_ns ? last_ns : until_ns;
+		int64_t most_ns = point->count > READY_MOST ? held_of(point, READY_MOST)->order_ns : INT64_MAX;
+		until_ns = most_ns < until_ns ? most_ns : until_ns;
+		*ret_until_ns = until_ns < *ret_until_ns ? until_ns : *ret_until_ns;
 	}
+	*ret_until_ns = next_ns > *ret_until_ns ? next_ns : *ret_until_ns;
 	return r;
 }
 
@@ -563,22 +811,21 @@ static int check_all(const struct joint *j)
 static int run_turns(struct joint *j, struct ow_error *err)
 {
 	struct ow_match_pass *first = j->set->pass[0];
-	int64_t until_ns;
-	int r = read_ahead(j, &until_ns, err);
-	for (unsigned reads = 0, p; r == 0 && (p = next_point(j)) < j->points;) {
-		if (j->point[p].next_ns > until_ns) {
-			r = read_ahead(j, &until_ns, err);
-			if (++reads % PROGRESS_EVERY == 0 && first->progress)
-				first->progress(first->progress_arg);
-			r = r == 0 ? check_all(j) : r;
-			p = next_point(j);
-		}
-		if (r == 0)
-			r = turn(j, p);
-		if (!j->point[p].count && !j->point[p].ended)
-			until_ns = INT64_MIN;
+	int r = 0;
+	for (unsigned reads = 1; r == 0; reads++) {
+		int64_t until_ns;
+		r = read_ahead(j, &until_ns, err);
+		if (r < 0 || next_point(j) == j->points)
+			break;
+		note_usual(j);
+		for (unsigned p = 0; p < j->points && r == 0; p++)
+			r = make_ready(j, p, until_ns);
+		r = r == 0 ? run_ready(j) : r;
+		r = r == 0 ? check_all(j) : r;
+		if (reads % PROGRESS_EVERY == 0 && first->progress)
+			first->progress(first->progress_arg);
 	}
-	return r == 0 ? check_all(j) : r;
+	return r;
 }
 
 /* -- the pass ----------------------------------------------------------------------------------------------------- */
@@ -588,7 +835,8 @@ static int open_point(struct joint *j, unsigned p, struct ow_match_pass *pass, e
 {
 	struct point *point = &j->point[p];
 	const struct ow_time_base base = {.shift_ns = j->shift_ns[p]};
-	*point = (struct point){.used = true, .next_ns = INT64_MAX, .input = &pass->input[side]};
+	*point =
+		(struct point){.used = true, .next_ns = INT64_MAX, .turned_ns = INT64_MIN, .input = &pass->input[side]};
 	j->all |= (uint16_t)(1u << p);
 	j->points = p >= j->points ? p + 1 : j->points;
 	int r = ow_record_reader_start(point->input, &pass->plan.identity, err);
@@ -605,13 +853,14 @@ static int begin(struct joint *j, struct ow_error *err)
 		for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 			unsigned p = place[side];
 			j->side[p][j->sides[p]++] = (struct side){k, side, place[!side]};
+			*(side == OW_SIDE_A ? &j->first_of[p] : &j->second_of[p]) |= UINT64_C(1) << k;
 			if (!j->point[p].used)
 				r = open_point(j, p, pass, side, err);
 		}
 		if (r == 0)
 			r = ow_match_pass_begin(pass, &j->matcher[k]);
 	}
-	j->entry_size = sizeof(struct entry) + j->points * sizeof(struct ow_record);
+	j->entry_size = sizeof(struct entry) + j->points * sizeof(struct showing);
 	j->recent = ow_recent_create();
 	if (r == 0 && !j->recent)
 		r = -ENOMEM;
@@ -659,11 +908,17 @@ int ow_joint_pass_run(const struct ow_joint_pass *set, struct ow_error *err)
 	for (unsigned p = 0; p < OW_PATH_POINTS; p++) {
 		ow_record_batches_stop(j->point[p].batches);
 		free(j->point[p].held);
+		free(j->point[p].rough);
 	}
 	for (unsigned k = 0; k < set->passes; k++) {
 		int ended = j->matcher[k] ? ow_match_pass_end(set->pass[k], j->matcher[k], r) : r;
 		r = r == 0 ? ended : r;
 	}
+	for (unsigned k = 0; k < set->passes; k++) {
+		done_meetings(&j->meetings[k][OW_SIDE_A]);
+		done_meetings(&j->meetings[k][OW_SIDE_B]);
+	}
+	done_meetings(&j->merged);
 	ow_recent_free(j->recent);
 	free(j->entry);
 	free(j->free);

@@ -254,21 +254,23 @@ int ow_matcher_skip(struct ow_matcher *m, enum ow_side side, int64_t time_ns, in
 	return 0;
 }
 
-bool ow_matcher_is_usual(const struct ow_matcher *m, const int64_t time_ns[OW_SIDES])
+void ow_matcher_usual(const struct ow_matcher *m, struct ow_usual_delays *ret_usual)
 {
-	int64_t delay = time_ns[OW_SIDE_B] - time_ns[OW_SIDE_A], size = delay >= 0 ? delay : -delay;
-	const struct ow_plausible *plausible = &m->plausible[delay >= 0 ? OW_A_TO_B : OW_B_TO_A];
-	return plausible->known && size >= plausible->low_ns && size <= plausible->high_ns &&
-	       time_ns[delay >= 0 ? OW_SIDE_B : OW_SIDE_A] >= m->hold_until_ns;
+	ret_usual->from_ns = m->hold_until_ns;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		ret_usual->low_ns[d] = m->plausible[d].known ? m->plausible[d].low_ns : INT64_MAX;
+		ret_usual->high_ns[d] = m->plausible[d].known ? m->plausible[d].high_ns : INT64_MIN;
+	}
 }
 
-void ow_matcher_met(struct ow_matcher *m, const struct ow_meeting *meeting)
+void ow_matcher_met(struct ow_matcher *m, const struct ow_meeting *meeting, size_t count)
 {
-	int64_t delay = meeting->time_ns[OW_SIDE_B] - meeting->time_ns[OW_SIDE_A];
-	ow_plausible_add(&m->plausible[delay >= 0 ? OW_A_TO_B : OW_B_TO_A], delay >= 0 ? delay : -delay);
-	m->met[m->mets++] = *meeting;
-	if (m->mets == OW_MATCHING_MET)
-		ow_matching_tell_met(m);
+	for (size_t i = 0; i < count; i++) {
+		int64_t delay = meeting[i].time_ns[OW_SIDE_B] - meeting[i].time_ns[OW_SIDE_A];
+		ow_plausible_add(&m->plausible[delay >= 0 ? OW_A_TO_B : OW_B_TO_A], delay >= 0 ? delay : -delay);
+	}
+	ow_matching_tell_met(m);
+	ow_matching_tell(m, meeting, count);
 }
 
 int64_t ow_matcher_longest(const struct ow_matcher *m)

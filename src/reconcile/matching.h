@@ -75,12 +75,17 @@ static inline void ow_matching_unmark(struct ow_matcher *m, int64_t a_ns, int64_
 		ow_fifo_forget(fifo, fifo == m->fifo ? b_ns : a_ns);
 }
 
+static inline void ow_matching_tell(struct ow_matcher *m, const struct ow_meeting *meeting, size_t count)
+{
+	m->calls.met(m->calls.arg, meeting, count);
+	for (size_t i = 0; i < count && m->in_order; i++)
+		ow_matching_mark(m, meeting[i].time_ns[OW_SIDE_A], meeting[i].time_ns[OW_SIDE_B]);
+}
+
 static inline void ow_matching_tell_met(struct ow_matcher *m)
 {
 	if (m->mets)
-		m->calls.met(m->calls.arg, m->met, m->mets);
-	for (unsigned i = 0; i < m->mets && m->in_order; i++)
-		ow_matching_mark(m, m->met[i].time_ns[OW_SIDE_A], m->met[i].time_ns[OW_SIDE_B]);
+		ow_matching_tell(m, m->met, m->mets);
 	m->mets = 0;
 }
 
