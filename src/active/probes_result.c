@@ -45,6 +45,7 @@ static void fill_delays(struct ow_interval_result *r, int64_t *delay, size_t cou
 	r->min_ns = r->max_ns = ow_value_none(OW_REASON_PROBES_NO_EXTREMES);
 	for (size_t i = 0; i < count; i++)
 		ow_buckets_add(r->delay_bucket, (double)delay[i], 1);
+	ow_delay_histogram_sample(delay, count, count, &r->delays);
 }
 
 /* -- loss --------------------------------------------------------------------------------------------------------- */

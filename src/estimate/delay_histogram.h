@@ -5,7 +5,7 @@
 #include "estimate/estimate.h"
 
 /*
- * A distribution of delays that adds up over intervals, lanes and points, in less than 200 bytes.
+ * A distribution of delays that adds up over intervals, lanes and points, in 200 bytes at most.
  *
  * Buckets are log-linear: 2^bits an octave (estimate/loglinear.h), over all of int64_t; below 1 bucket an octave, if
  * bits is negative. It begins with 2^10, and as long as the code of the buckets does not fit, pairs of them are joined:
@@ -17,7 +17,7 @@
  */
 #define OW_DELAY_HISTOGRAM_BITS 10
 /* Bytes of the code of the buckets. */
-#define OW_DELAY_HISTOGRAM_CODE 156
+#define OW_DELAY_HISTOGRAM_CODE 158
 
 struct ow_delay_histogram {
 	uint64_t packets;       /* that it stands for: the sum of the buckets. 0: it is empty */

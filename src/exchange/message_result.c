@@ -126,6 +126,20 @@ static void code_count(struct ow_coder *c, const struct ow_field *field, uint64_
 		ow_coder_fail(c, field->json, "is out of range");
 }
 
+/* Its bytes, after their number. */
+static void code_histogram(struct ow_coder *c, const struct ow_field *field, struct ow_delay_histogram *histogram)
+{
+	uint8_t encoded[OW_DELAY_HISTOGRAM_BYTES];
+	const uint8_t *bytes = encoded;
+	uint32_t size = 0;
+	if (c->does != OW_CODER_READS)
+		size = (uint32_t)ow_delay_histogram_encode(histogram, encoded);
+	ow_coder_varint32(c, field->json, &size, 0, OW_DELAY_HISTOGRAM_BYTES);
+	ow_coder_bytes(c, field->json, &bytes, size);
+	if (c->does == OW_CODER_READS && !c->failed && ow_delay_histogram_decode(bytes, size, histogram, NULL) < 0)
+		ow_coder_fail(c, field->json, "is not a histogram");
+}
+
 static void code_field(struct ow_coder *c, const struct ow_field *field, struct ow_interval_result *r)
 {
 	void *member = ow_field_at(field, r);
@@ -161,6 +175,9 @@ static void code_field(struct ow_coder *c, const struct ow_field *field, struct 
 		break;
 	case OW_FIELD_CLOCK:
 		ow_code_clock(c, member);
+		break;
+	case OW_FIELD_HISTOGRAM:
+		code_histogram(c, field, member);
 		break;
 	default: /* a flag, which is a bit, or computed from others */
 		break;

@@ -38,6 +38,9 @@ const struct ow_field ow_fields[] = {
 	FIELD("interval", INTEGER, interval, NONE, NOT_NULL, 0, "interval", 3, 1, NULL),
 	FIELD("start_ns", INTEGER, start_ns, FIRST, NOT_NULL, 0, "start_ns", 1, 1, "since 1970-01-01 UTC"),
 	FIELD("length_ns", INTEGER, length_ns, NONE, NOT_NULL, 0, "length_ns", 2, 1, NULL),
+	FIELD("intervals", COUNT, intervals, NONE, NOT_NULL | OPTIONAL | ALWAYS, 56, "intervals", 59, 7, "of a minute, an hour or a day: those in it, and"),
+	FIELD("intervals_partial", COUNT, intervals_partial, NONE, NOT_NULL | OPTIONAL | ALWAYS, 57, "intervals_partial", 60, 7, "which of them are partial"),
+	FIELD("intervals_unknown", COUNT, intervals_unknown, NONE, NOT_NULL | OPTIONAL | ALWAYS, 58, "intervals_unknown", 61, 7, "or unknown"),
 	FIELD("final", FLAG, final, NONE, NOT_NULL, 2, "final", 4, 1, "0: what is pending may still arrive"),
 	FIELD("status", STATUS, status, NONE, NOT_NULL, 1, "status", 6, 1, "measured, partial, unknown"),
 	FIELD("cause", TEXT, cause, NONE, OPTIONAL, 41, "cause", 7, 1, "why it is partial or unknown"),
@@ -92,6 +95,7 @@ const struct ow_field ow_fields[] = {
 	FIELD("delay_ns.quantiles", QUANTILES, quantile_ns, NONE, 0, 40,
 	 COLUMNS("p50") ", " COLUMNS("p90") ", " COLUMNS("p95") ", " COLUMNS("p99") ", " COLUMNS("p999"), 32, 1, NULL),
 	FIELD("delay_ns.above_min", VALUE, above_min_ns, NONE, NO_BOUNDS, 54, "above_min_ns", 57, 5, "mean delay less the least one: whatever the clocks"),
+	FIELD("delay_ns.histogram", HISTOGRAM, delays, NONE, OPTIONAL, 55, "delay_histogram", 58, 7, "of the packets of a final result (docs/store.md)"),
 	MADE("jitter_ns", JITTER, NO_COLUMN),
 	FIELD("round_trip_min_ns", VALUE, round_trip_min_ns, NONE, NO_BOUNDS, 52, "round_trip_min_ns", 55, 5, "both directions together: whatever the clocks"),
 	FIELD("round_trip_mean_ns", VALUE, round_trip_mean_ns, NONE, NO_BOUNDS, 53, "round_trip_mean_ns", 56, 5, NULL),
@@ -172,6 +176,16 @@ void ow_field_add_count(const struct ow_field *field, uint64_t *sum, uint64_t mo
 	if ((may_be_unknown && (more == OW_RESULT_NOT_COUNTED || *sum == OW_RESULT_NOT_COUNTED)) ||
 	    __builtin_add_overflow(*sum, more, sum))
 		*sum = OW_RESULT_NOT_COUNTED; /* which is also the most that can be counted */
+}
+
+bool ow_field_is_empty(const struct ow_field *field, const struct ow_interval_result *result)
+{
+	const void *member = ow_field_of(field, result);
+	if (field->type == OW_FIELD_COUNT)
+		return *(const uint64_t *)member == 0;
+	if (field->type == OW_FIELD_HISTOGRAM)
+		return ((const struct ow_delay_histogram *)member)->packets == 0;
+	return *(const char *)member == 0; /* a flag, or a text */
 }
 
 void ow_field_absent(const struct ow_field *field, struct ow_interval_result *result)

@@ -23,6 +23,7 @@ enum ow_field_type {
 	OW_FIELD_VALUE,     /* struct ow_value */
 	OW_FIELD_QUANTILES, /* struct ow_value[OW_QUANTILES] */
 	OW_FIELD_CLOCK,     /* struct ow_clock_state */
+	OW_FIELD_HISTOGRAM, /* struct ow_delay_histogram */
 	/* Members of JSON that are computed from the others. */
 	OW_FIELD_CAUSE,    /* code of the cause */
 	OW_FIELD_ERROR,    /* what the clocks may add to a delay */
@@ -108,6 +109,8 @@ static inline const void *ow_field_of(const struct ow_field *field, const struct
 
 /* Adds to a count, without overflow. If it is not counted in one, it is not counted in the sum. */
 void ow_field_add_count(const struct ow_field *field, uint64_t *sum, uint64_t more);
+/* Whether it is 0, false, or empty. */
+bool ow_field_is_empty(const struct ow_field *field, const struct ow_interval_result *result);
 /* Sets the value of a missing field, if the writer of the result did not know it: 0, or not counted. */
 void ow_field_absent(const struct ow_field *field, struct ow_interval_result *result);
 /* Adds the fields whose ow_field_sum is in `sums`, a bit for each, to *sum. */

@@ -78,6 +78,19 @@ static void fill_buckets(const struct ow_interval_results_open *open, struct ow_
 	ow_buckets_sample(result->delay_bucket, open->sample, open->samples, matched);
 }
 
+/* As the buckets, but each packet of a sample by id counts as those that it stands for. */
+static void fill_histogram(const struct ow_interval_results_open *open, struct ow_interval_result *result)
+{
+	uint64_t matched = open->full ? 0 : open->result.matched - open->result.ambiguous;
+	uint64_t weight = UINT64_C(1) << result->sample_shift;
+	struct ow_delay_histogram in_time;
+	if (matched && !open->samples)
+		return;
+	ow_delay_histogram_of(open->delays, weight, &result->delays);
+	ow_delay_histogram_sample(open->sample, open->samples, matched * weight, &in_time);
+	ow_delay_histogram_merge(&result->delays, &in_time);
+}
+
 static void fill_loss(struct ow_interval_result *result)
 {
 	uint64_t decided = result->sent - result->pending;
@@ -305,8 +318,10 @@ void ow_interval_results_make_result(struct ow_interval_results *results, const 
 		fill_delays(results, open, r);
 		follow_mean(open, r);
 		ow_result_clock_widen(r);
-		if (r->final)
+		if (r->final) {
 			fill_buckets(open, r);
+			fill_histogram(open, r);
+		}
 	}
 	fill_loss(r);
 	if (results->one_of_several)

@@ -22,6 +22,7 @@ void ow_result_clear_delays(struct ow_interval_result *r)
 	r->round_trip_min_ns = r->round_trip_mean_ns = r->above_min_ns = none;
 	for (int q = 0; q < OW_QUANTILES; q++)
 		r->quantile_ns[q] = none;
+	r->delays = (struct ow_delay_histogram){0};
 	r->reordered = OW_RESULT_NOT_COUNTED;
 }
 

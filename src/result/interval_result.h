@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "estimate/buckets.h"
+#include "estimate/delay_histogram.h"
 #include "estimate/estimate.h"
 
 /*
@@ -51,6 +52,8 @@ struct ow_interval_result {
 	char from[OW_RESULT_NAME], to[OW_RESULT_NAME]; /* points */
 	int64_t interval;                              /* its number */
 	int64_t start_ns, length_ns;
+	/* Of a minute, an hour or a day: the intervals in it, and which of them were not measured. Else 0. */
+	uint64_t intervals, intervals_partial, intervals_unknown;
 	enum ow_result_status status;
 	char cause[OW_RESULT_CAUSE];
 	bool final;
@@ -85,6 +88,8 @@ struct ow_interval_result {
 	struct ow_value min_ns, max_ns;     /* NONE unless exact; then over all packets */
 	struct ow_value quantile_ns[OW_QUANTILES];
 	struct ow_value loss_ratio; /* lost / (sent - pending); its interval is of all packets sent */
+	/* In a final result: the delays of its packets, where single ones are known. It adds up (result/rollup.h). */
+	struct ow_delay_histogram delays;
 	/*
 	 * In a final result, at the point that has single delays (the sending one): its packets by delay. Otherwise all
 	 * 0.

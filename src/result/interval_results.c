@@ -7,6 +7,7 @@
 #include "result/interval_results_private.h"
 
 #include "base/random.h"
+#include "base/sort.h"
 
 #include "estimate/sample.h"
 #include "result/cause.h"
@@ -284,6 +285,7 @@ static int occupy(struct ow_interval_results_open *open, const struct ow_interva
 			return -ENOMEM;
 		for (size_t i = 0; i < in->delays; i++)
 			sample[i] = in->delay_ns[i] + ow_result_clock_added_ns(&in->result);
+		ow_sort_times(sample, in->delays);
 	}
 	*open = (struct ow_interval_results_open){
 		.result = in->result,

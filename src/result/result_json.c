@@ -37,6 +37,17 @@ static void put_clock(struct ow_json *json, const char *name, const struct ow_cl
 	ow_json_end(json);
 }
 
+/* Its bytes as hexadecimal digits. */
+static void put_histogram(struct ow_json *json, const char *name, const struct ow_delay_histogram *histogram)
+{
+	uint8_t bytes[OW_DELAY_HISTOGRAM_BYTES];
+	char text[2 * sizeof bytes + 1] = "";
+	size_t size = ow_delay_histogram_encode(histogram, bytes);
+	for (size_t i = 0; i < size; i++)
+		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+	ow_json_string(json, name, text);
+}
+
 /* In the order of the message. */
 static void put_bounds(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
@@ -137,6 +148,9 @@ static void put_field(struct ow_json *json, const struct ow_field *field, const 
 	case OW_FIELD_CLOCK:
 		put_clock(json, name, member);
 		break;
+	case OW_FIELD_HISTOGRAM:
+		put_histogram(json, name, member);
+		break;
 	case OW_FIELD_CAUSE:
 		ow_json_string(json, name, ow_cause_name(ow_cause_of(member)));
 		break;
@@ -180,8 +194,7 @@ static void put_result(struct ow_json *json, const char *name, const struct ow_i
 	ow_json_object(json, name);
 	for (size_t i = 0; i < ow_field_count; i++) {
 		const struct ow_field *field = &ow_fields[i];
-		/* False, or the empty text. */
-		if (field->flags & OW_FIELD_OPTIONAL && !*(const char *)ow_field_of(field, r))
+		if (field->flags & OW_FIELD_OPTIONAL && ow_field_is_empty(field, r))
 			continue;
 		change_object(json, open, ow_field_object(field, next));
 		put_field(json, field, r);

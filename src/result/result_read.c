@@ -72,6 +72,23 @@ static struct ow_clock_state clock_of(const json_t *clock)
 	                               json_is_integer(error) ? json_integer_value(error) : OW_CLOCK_UNKNOWN};
 }
 
+static int read_histogram(const json_t *json, struct ow_delay_histogram *ret_histogram, struct ow_error *err)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *text = json_string_value(json);
+	uint8_t bytes[OW_DELAY_HISTOGRAM_BYTES] = {0};
+	size_t length = text ? strlen(text) : 0;
+	if (length > 2 * sizeof bytes || length % 2)
+		return ow_error_set(err, EINVAL, "histogram: %zu digits", length);
+	for (size_t i = 0; i < length; i++) {
+		const char *digit = strchr(digits, text[i]);
+		if (!digit)
+			return ow_error_set(err, EINVAL, "histogram: not hexadecimal digits");
+		bytes[i / 2] = (uint8_t)(bytes[i / 2] << 4 | (digit - digits));
+	}
+	return ow_delay_histogram_decode(bytes, length / 2, ret_histogram, err);
+}
+
 static int read_field(const json_t *object, const struct ow_field *field, void *member, struct ow_error *err)
 {
 	const json_t *json = find(object, field);
@@ -115,6 +132,8 @@ static int read_field(const json_t *object, const struct ow_field *field, void *
 	case OW_FIELD_CLOCK:
 		*(struct ow_clock_state *)member = clock_of(json);
 		break;
+	case OW_FIELD_HISTOGRAM:
+		return read_histogram(json, member, err);
 	default: /* computed from others */
 		break;
 	}

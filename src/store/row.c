@@ -20,7 +20,7 @@ static int next_name(const char **columns, const char **ret_name)
 }
 
 /* The types of columns, in the order in which PostgreSQL has them: numbers without gaps between them first. */
-enum column_type { INTEGER, REAL, FLAG, TEXT, TYPES };
+enum column_type { INTEGER, REAL, FLAG, TEXT, BYTES, TYPES };
 
 static enum column_type column_type(enum ow_field_type type)
 {
@@ -35,14 +35,16 @@ static enum column_type column_type(enum ow_field_type type)
 		return REAL;
 	case OW_FIELD_FLAG:
 		return FLAG;
+	case OW_FIELD_HISTOGRAM:
+		return BYTES;
 	default:
 		return INTEGER;
 	}
 }
 
 static const char *const type_name[][TYPES] = {
-	[OW_DIALECT_SQLITE] = {"INTEGER", "REAL", "INTEGER", "TEXT"},
-	[OW_DIALECT_POSTGRES] = {"bigint", "double precision", "boolean", "text"},
+	[OW_DIALECT_SQLITE] = {"INTEGER", "REAL", "INTEGER", "TEXT", "BLOB"},
+	[OW_DIALECT_POSTGRES] = {"bigint", "double precision", "boolean", "text", "bytea"},
 };
 
 /* "sent INTEGER". A column that was added later has a value in existing rows. */
@@ -229,6 +231,16 @@ static void bind_clock(struct binder *b, const struct ow_clock_state *clock)
 	bind_count(b, known ? (uint64_t)clock->error_ns : OW_RESULT_NOT_COUNTED);
 }
 
+static void bind_histogram(struct binder *b, const struct ow_delay_histogram *histogram)
+{
+	uint8_t bytes[OW_DELAY_HISTOGRAM_BYTES];
+	size_t size = ow_delay_histogram_encode(histogram, bytes);
+	if (size)
+		ow_bind_bytes(b->statement, ++b->at, bytes, size);
+	else
+		bind_null(b);
+}
+
 static void bind_field(struct binder *b, const struct ow_field *field, const struct ow_interval_result *r)
 {
 	const void *member = ow_field_of(field, r);
@@ -252,6 +264,9 @@ static void bind_field(struct binder *b, const struct ow_field *field, const str
 	case OW_FIELD_QUANTILES:
 		for (int i = 0; i < OW_QUANTILES; i++)
 			bind_value(b, &value[i], true);
+		break;
+	case OW_FIELD_HISTOGRAM:
+		bind_histogram(b, member);
 		break;
 	default:
 		if (!b->known && !(field->flags & OW_FIELD_NOT_NULL))
@@ -332,6 +347,14 @@ static void take_reasons(struct ow_row_reader *reader, const char *text)
 	reader->parsed = json_loads(text, 0, NULL);
 }
 
+/* Without a histogram, quantiles of sums say that delays are missing; so does a damaged one. */
+static void take_histogram(struct taker *t, struct ow_delay_histogram *ret_histogram)
+{
+	size_t size = 0;
+	const void *bytes = ow_column_bytes(t->statement, t->at++, &size);
+	(void)ow_delay_histogram_decode(bytes, bytes ? size : 0, ret_histogram, NULL);
+}
+
 static void take_field(struct ow_row_reader *reader, struct taker *t, const struct ow_field *field, void *member)
 {
 	struct ow_value *value = member;
@@ -374,6 +397,9 @@ static void take_field(struct ow_row_reader *reader, struct taker *t, const stru
 	case OW_FIELD_CLOCK:
 		error = take_count(t, OW_CLOCK_UNKNOWN, OW_CLOCK_UNKNOWN);
 		*(struct ow_clock_state *)member = (struct ow_clock_state){error < OW_CLOCK_UNKNOWN, (int64_t)error};
+		break;
+	case OW_FIELD_HISTOGRAM:
+		take_histogram(t, member);
 		break;
 	case OW_FIELD_REASONS:
 		take_reasons(reader, take_text(t));

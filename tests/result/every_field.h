@@ -60,6 +60,9 @@ static inline void every_fill(const struct ow_field *field, unsigned n, void *me
 	case OW_FIELD_CLOCK:
 		*(struct ow_clock_state *)member = (struct ow_clock_state){true, 5000 + n};
 		break;
+	case OW_FIELD_HISTOGRAM:
+		ow_delay_histogram_sample((const int64_t[]){-5, 1000 + n, 5000000}, 3, 100 + n, member);
+		break;
 	default: /* follows from others */
 		break;
 	}
