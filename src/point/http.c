@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages over HTTP. libmicrohttpd parses and sends in its own thread; here are its limits and the choice of pages. */
+/*
+ * Pages over HTTP. libmicrohttpd parses and sends in its own thread; here are its limits and the choice of pages. It is
+ * loaded when a server is created, because it brings GnuTLS along: nearly half of the time that a command takes to start.
+ */
 #include "point/http.h"
 
+#include "base/library.h"
 #include "exchange/session.h"
 #include <errno.h>
 #include <microhttpd.h>
@@ -16,6 +20,33 @@
 
 /* Room for connections that are being closed while new ones are accepted. */
 #define SPARE_CONNECTIONS 16
+#define LIBRARY           "libmicrohttpd.so.12"
+
+static struct {
+	__typeof__(MHD_start_daemon) *start_daemon;
+	__typeof__(MHD_stop_daemon) *stop_daemon;
+	__typeof__(MHD_get_connection_info) *get_connection_info;
+	__typeof__(MHD_lookup_connection_value) *lookup_connection_value;
+	__typeof__(MHD_create_response_from_buffer) *create_response_from_buffer;
+	__typeof__(MHD_add_response_header) *add_response_header;
+	__typeof__(MHD_queue_response) *queue_response;
+	__typeof__(MHD_destroy_response) *destroy_response;
+} mhd;
+
+static int load_library(struct ow_error *err)
+{
+	static const struct ow_library_function functions[] = {
+		{"MHD_start_daemon", &mhd.start_daemon},
+		{"MHD_stop_daemon", &mhd.stop_daemon},
+		{"MHD_get_connection_info", &mhd.get_connection_info},
+		{"MHD_lookup_connection_value", &mhd.lookup_connection_value},
+		{"MHD_create_response_from_buffer", &mhd.create_response_from_buffer},
+		{"MHD_add_response_header", &mhd.add_response_header},
+		{"MHD_queue_response", &mhd.queue_response},
+		{"MHD_destroy_response", &mhd.destroy_response},
+	};
+	return ow_library_load(LIBRARY, functions, sizeof functions / sizeof *functions, err);
+}
 
 struct ow_http {
 	struct ow_http_options options;
@@ -31,7 +62,7 @@ struct ow_http {
 
 static int socket_of(struct MHD_Connection *connection)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	return info ? info->connect_fd : -1;
 }
 
@@ -66,17 +97,17 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 
 static enum MHD_Result answer(struct MHD_Connection *connection, const struct ow_http_page *page)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(page->size, page->body, MHD_RESPMEM_MUST_FREE);
+	struct MHD_Response *response = mhd.create_response_from_buffer(page->size, page->body, MHD_RESPMEM_MUST_FREE);
 	if (!response) {
 		free(page->body);
 		return MHD_NO;
 	}
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	mhd.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
+	mhd.add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	if (page->status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	enum MHD_Result r = MHD_queue_response(connection, page->status, response);
-	MHD_destroy_response(response);
+		mhd.add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	enum MHD_Result r = mhd.queue_response(connection, page->status, response);
+	mhd.destroy_response(response);
 	return r;
 }
 
@@ -98,7 +129,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 	/* Answered at the first call, so that no body is uploaded. */
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
-	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	const char *accept = mhd.lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 	int r = http->options.page(http->options.arg, url, accept, &page);
 	if (r == -ENOENT)
 		return refuse(connection, MHD_HTTP_NOT_FOUND, "no such page\n");
@@ -122,11 +153,14 @@ static void write_address(int fd, char *text, size_t size)
 
 int ow_http_create(const struct ow_http_options *options, struct ow_http **ret_http, struct ow_error *err)
 {
+	int r = load_library(err);
+	if (r < 0)
+		return r;
 	struct ow_http *http = calloc(1, sizeof *http);
 	if (!http)
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	http->options = *options;
-	int r = ow_listen(options->address, &http->listen_fd, err);
+	r = ow_listen(options->address, &http->listen_fd, err);
 	if (r < 0) {
 		free(http);
 		return r;
@@ -142,7 +176,7 @@ int ow_http_start(struct ow_http *http, struct ow_error *err)
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	http->daemon = MHD_start_daemon(
+	http->daemon = mhd.start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC, 0, NULL, NULL, on_request, http,
 		MHD_OPTION_LISTEN_SOCKET, http->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)(OW_HTTP_CONNECTIONS + SPARE_CONNECTIONS), MHD_OPTION_CONNECTION_TIMEOUT,
@@ -158,7 +192,7 @@ void ow_http_free(struct ow_http *http)
 		return;
 	/* If the server has started, it closes the socket. */
 	if (http->daemon)
-		MHD_stop_daemon(http->daemon);
+		mhd.stop_daemon(http->daemon);
 	else
 		close(http->listen_fd);
 	free(http);
