@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "fleet/bus.h"
+#include "fleet/bus_queue.h"
+
+/* Private to the files bus*.c. */
+
+#define OW_BUS_NAME 80
+
+/* A request whose answer has not come. */
+struct ow_bus_open {
+	uint64_t id; /* 0 = none */
+	int64_t deadline_ns;
+	ow_bus_handler *handler;
+	ow_bus_published *published; /* of a published message; then there is no handler */
+	void *arg;
+};
+
+struct ow_bus_subscription {
+	unsigned id;
+	char *subject;
+	ow_bus_handler *handler;
+	void *arg;
+	natsSubscription *nats; /* NULL = not subscribed */
+};
+
+struct ow_bus_pull {
+	char subject[OW_BUS_SUBJECT], inbox[OW_BUS_SUBJECT], request[80];
+	unsigned batch, wanted; /* messages that are asked for and have not come */
+	int64_t asked_ns;       /* when; 0 = nothing is asked for */
+	ow_bus_handler *handler;
+	void *arg;
+};
+
+struct ow_bus {
+	struct ow_bus_options options; /* with texts of its own */
+	char inbox[OW_BUS_NAME + 48];  /* "_IN.NAME.RANDOM" */
+	struct ow_bus_queue *queue;
+	natsConnection *connection;
+	unsigned number; /* of the connection: events of an earlier one are of no interest */
+	bool connected;
+	int64_t connect_ns; /* when to try next */
+	int64_t connect_pause_ns;
+	struct ow_error last; /* why the last attempt failed */
+
+	struct ow_bus_subscription *subscription; /* the first one is that of the inbox */
+	size_t subscriptions, subscriptions_room;
+	unsigned last_subscription; /* its id */
+
+	struct ow_bus_open open[OW_BUS_OPEN_MAX]; /* by id */
+	uint64_t next_id, oldest_id;
+	unsigned open_count;
+	int64_t publish_ns; /* not before, because the stream did not take messages */
+	int64_t publish_pause_ns;
+
+	struct ow_bus_pull pull[4];
+	unsigned pulls;
+	bool paused;
+};
+
+/* ow_bus_request with a header; NULL = none. */
+int ow_bus_request_with(struct ow_bus *bus, const char *subject, const char *header, const char *value,
+                        const void *data, size_t size, ow_bus_handler *handler, void *arg, struct ow_error *err);
+/* Ends the last subscription, or the last pull. */
+void ow_bus_unsubscribe(struct ow_bus *bus);
+void ow_bus_pull_end(struct ow_bus *bus);
+/* An answer to a request of the bus that is its argument; ignores others. */
+ow_bus_handler ow_bus_answer;
+/* Handles requests that have waited long enough, and asks pulls for more. */
+void ow_bus_requests_tick(struct ow_bus *bus, int64_t now_ns);
+void ow_bus_pulls_tick(struct ow_bus *bus, int64_t now_ns);
+/* Forgets what was asked through a connection that is gone. */
+void ow_bus_pulls_reset(struct ow_bus *bus);
+/* "cannot publish: Timeout" as an error. */
+int ow_bus_fail(natsStatus status, const char *what, struct ow_error *err);
+/* Doubles a pause up to a limit, and gives the time when it is over, up to a quarter earlier. */
+int64_t ow_bus_pause_until(int64_t *pause_ns, int64_t least_ns, int64_t most_ns, int64_t now_ns);
