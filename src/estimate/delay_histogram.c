@@ -11,6 +11,7 @@
  */
 #include "estimate/delay_histogram.h"
 
+#include "base/bytes.h"
 #include "base/coder.h"
 #include "estimate/sample.h"
 #include <errno.h>
@@ -87,21 +88,21 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Joins buckets in pairs. */
-static void coarsen(struct buckets *b)
+/* Joins buckets, so that there are 2^bits an octave. */
+static void coarsen(struct buckets *b, int bits)
 {
 	unsigned kept = 0;
 	for (unsigned i = 0; i < b->count; i++) {
 		uint64_t low, high;
 		ends_of(abs(b->bucket[i].key), b->bits, &low, &high);
-		int32_t d = distance(low, b->bits - 1), key = b->bucket[i].key < 0 ? -d : d;
+		int32_t d = distance(low, bits), key = b->bucket[i].key < 0 ? -d : d;
 		if (kept && b->bucket[kept - 1].key == key)
 			b->bucket[kept - 1].packets = add(b->bucket[kept - 1].packets, b->bucket[i].packets);
 		else
 			b->bucket[kept++] = (struct bucket){key, b->bucket[i].packets};
 	}
 	b->count = kept;
-	b->bits--;
+	b->bits = bits;
 }
 
 /* Adds packets of the last bucket, or of one behind it. */
@@ -114,7 +115,7 @@ static void append(struct buckets *b, int64_t delay_ns, uint64_t packets)
 	}
 	b->bucket[b->count++] = (struct bucket){key, packets};
 	while (b->count > MOST)
-		coarsen(b);
+		coarsen(b, b->bits - 1);
 }
 
 /* -- the code of the buckets -------------------------------------------------------------------------------------- */
@@ -150,14 +151,18 @@ struct bits {
 	const uint8_t *from;
 	uint8_t *to;
 	unsigned at, size;
+	int32_t first, last; /* keys of the least and the greatest delay */
 	bool failed;
 };
 
 static void put(struct bits *bits, uint64_t value, unsigned count)
 {
-	for (; count > 0; count--, bits->at++) {
-		if (value >> (count - 1) & 1)
-			bits->to[bits->at / 8] |= (uint8_t)(0x80 >> bits->at % 8);
+	while (count > 0) {
+		unsigned room = 8 - bits->at % 8, now = count < room ? count : room;
+		uint64_t part = value >> (count - now) & ((1u << now) - 1);
+		bits->to[bits->at / 8] |= (uint8_t)(part << (room - now));
+		bits->at += now;
+		count -= now;
 	}
 }
 
@@ -167,30 +172,38 @@ static void put_delta(struct bits *bits, uint64_t n)
 	put(bits, n, digits(n) - 1);
 }
 
-static unsigned get_bit(struct bits *bits)
+/* The next 57 bits or more, from the highest bit on; zeros behind the end. */
+static uint64_t ahead(const struct bits *bits)
 {
-	if (bits->at >= bits->size) {
+	unsigned byte = bits->at / 8, bytes = bits->size / 8;
+	uint64_t window = 0;
+	if (byte + 8 <= bytes)
+		window = (uint64_t)ow_load_be32(bits->from + byte) << 32 | ow_load_be32(bits->from + byte + 4);
+	else
+		for (unsigned i = byte; i < bytes; i++)
+			window |= (uint64_t)bits->from[i] << (56 - 8 * (i - byte));
+	return window << bits->at % 8;
+}
+
+/* At most 57 bits. */
+static uint64_t get(struct bits *bits, unsigned count)
+{
+	uint64_t value = count ? ahead(bits) >> (64 - count) : 0;
+	bits->at += count;
+	bits->failed |= bits->at > bits->size;
+	return value;
+}
+
+/* No number of a code has more than 29 digits. */
+static uint64_t get_gamma(struct bits *bits)
+{
+	uint64_t window = ahead(bits);
+	unsigned zeros = window ? (unsigned)__builtin_clzll(window) : 64;
+	if (zeros > 28) {
 		bits->failed = true;
 		return 1;
 	}
-	unsigned bit = bits->from[bits->at / 8] >> (7 - bits->at % 8) & 1;
-	bits->at++;
-	return bit;
-}
-
-static uint64_t get(struct bits *bits, uint64_t begun, unsigned count)
-{
-	for (; count > 0; count--)
-		begun = begun << 1 | get_bit(bits);
-	return begun;
-}
-
-static uint64_t get_gamma(struct bits *bits)
-{
-	unsigned zeros = 0;
-	while (!get_bit(bits) && zeros < 63)
-		zeros++;
-	return get(bits, 1, zeros);
+	return get(bits, 2 * zeros + 1);
 }
 
 static uint64_t get_delta(struct bits *bits)
@@ -198,7 +211,11 @@ static uint64_t get_delta(struct bits *bits)
 	uint64_t count = get_gamma(bits);
 	if (count > 64)
 		bits->failed = true;
-	return bits->failed ? 1 : get(bits, 1, (unsigned)count - 1);
+	if (bits->failed)
+		return 1;
+	unsigned rest = (unsigned)count - 1, first = rest > 32 ? rest - 32 : 0;
+	uint64_t value = UINT64_C(1) << first | get(bits, first);
+	return value << (rest - first) | get(bits, rest - first);
 }
 
 /* At the resolution at which it fits. The other members of *h are set. */
@@ -206,7 +223,7 @@ static void encode_buckets(struct buckets *b, struct ow_delay_histogram *h)
 {
 	unsigned size;
 	while ((size = code_bits(b)) > CODE_MAX)
-		coarsen(b);
+		coarsen(b, b->bits - 1);
 	struct bits bits = {.to = h->code};
 	h->bits = (int8_t)b->bits;
 	h->used = (uint8_t)((size + 7) / 8);
@@ -227,34 +244,35 @@ static bool has_more(const struct bits *bits)
 }
 
 /* The next bucket; false: there are no more, or it is not a code. The first one begins with the key of the minimum. */
-static bool next_bucket(struct bits *bits, const struct ow_delay_histogram *h, struct bucket *bucket)
+static bool next_bucket(struct bits *bits, struct bucket *bucket)
 {
 	if (!has_more(bits))
 		return false;
 	uint64_t gap = bits->at ? get_gamma(bits) : 0;
-	if (gap > INT32_MAX / 2 || bits->failed) {
-		bits->failed = true;
+	if (bits->failed)
 		return false;
-	}
-	bucket->key = (gap ? bucket->key : key_of(h->min_ns, h->bits)) + (int32_t)gap;
+	bucket->key = gap ? bucket->key + (int32_t)gap : bits->first;
 	bucket->packets = get_delta(bits);
 	/* No delay is beyond the bucket of the maximum. */
-	bits->failed |= bucket->key > key_of(h->max_ns, h->bits);
+	bits->failed |= bucket->key > bits->last;
 	return !bits->failed;
 }
 
 static struct bits code_of(const struct ow_delay_histogram *h)
 {
-	return (struct bits){.from = h->code, .size = 8u * h->used};
+	return (struct bits){.from = h->code,
+	                     .size = 8u * h->used,
+	                     .first = key_of(h->min_ns, h->bits),
+	                     .last = key_of(h->max_ns, h->bits)};
 }
 
 static void decode_buckets(const struct ow_delay_histogram *h, struct buckets *b)
 {
 	struct bits bits = code_of(h);
-	struct bucket bucket;
+	struct bucket bucket = {0};
 	b->bits = h->bits;
 	b->count = 0;
-	while (b->count < MOST && next_bucket(&bits, h, &bucket))
+	while (b->count < MOST && next_bucket(&bits, &bucket))
 		b->bucket[b->count++] = bucket;
 }
 
@@ -346,10 +364,10 @@ void ow_delay_histogram_merge(struct ow_delay_histogram *histogram, const struct
 	}
 	decode_buckets(histogram, &a);
 	decode_buckets(other, &b);
-	while (a.bits > b.bits)
-		coarsen(&a);
-	while (b.bits > a.bits)
-		coarsen(&b);
+	if (a.bits > b.bits)
+		coarsen(&a, b.bits);
+	else if (b.bits > a.bits)
+		coarsen(&b, a.bits);
 	unite(&a, &b, &all);
 	struct ow_delay_histogram sum = {
 		.samples = add(histogram->samples, other->samples),
@@ -366,8 +384,8 @@ void ow_delay_histogram_merge(struct ow_delay_histogram *histogram, const struct
 void ow_delay_histogram_each(const struct ow_delay_histogram *histogram, ow_delay_histogram_bucket bucket, void *arg)
 {
 	struct bits bits = code_of(histogram);
-	struct bucket at;
-	while (next_bucket(&bits, histogram, &at)) {
+	struct bucket at = {0};
+	while (next_bucket(&bits, &at)) {
 		double low_ns, high_ns;
 		range_of(at.key, histogram->bits, &low_ns, &high_ns);
 		/* Minimum and maximum are exact. */
@@ -486,9 +504,9 @@ static bool check_buckets(struct ow_delay_histogram *h)
 {
 	struct bits bits = code_of(h);
 	struct bucket bucket = {0};
-	while (next_bucket(&bits, h, &bucket))
+	while (next_bucket(&bits, &bucket))
 		h->packets = add(h->packets, bucket.packets);
-	return !bits.failed && h->packets && bucket.key == key_of(h->max_ns, h->bits) && bits.at + 8 > bits.size;
+	return !bits.failed && h->packets && bucket.key == bits.last && bits.at + 8 > bits.size;
 }
 
 static bool stand_for_packets(const struct ow_delay_histogram *h)

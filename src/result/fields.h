@@ -54,6 +54,7 @@ enum ow_field_flag {
 	OW_FIELD_OF_BYTES = 8,    /* a count of bytes, not of packets or frames */
 	OW_FIELD_NO_BOUNDS = 16,  /* a value that is exact or not known */
 	OW_FIELD_NOT_NULL = 32,   /* the store has it also for an unknown interval */
+	OW_FIELD_OF_SAMPLE = 64,  /* a count of the packets of a sample by id, if there is one */
 };
 
 /* For Prometheus (docs/metrics.md). */

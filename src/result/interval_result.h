@@ -54,6 +54,7 @@ struct ow_interval_result {
 	int64_t start_ns, length_ns;
 	/* Of a minute, an hour or a day: the intervals in it, and which of them were not measured. Else 0. */
 	uint64_t intervals, intervals_partial, intervals_unknown;
+	uint64_t delay_packets; /* of such a sum: the packets that its mean stands for */
 	enum ow_result_status status;
 	char cause[OW_RESULT_CAUSE];
 	bool final;
