@@ -15,6 +15,7 @@ enum ow_exit {
 /* The commands. argv[0] is the command's name. Each returns an exit code; main flushes stdout. */
 int ow_cli_compare(int argc, char **argv);
 int ow_cli_doctor(int argc, char **argv);
+int ow_cli_fleet(int argc, char **argv);
 int ow_cli_flows(int argc, char **argv);
 int ow_cli_lab(int argc, char **argv);
 int ow_cli_live(int argc, char **argv);

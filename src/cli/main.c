@@ -21,6 +21,7 @@ static const struct command {
 	{"point", "the daemon: a measurement point of a network", ow_cli_point},
 	{"results", "stored results of a point: lists, worst intervals, sums, plots", ow_cli_results},
 	{"plane", "a network: where to measure, and where the delay is", ow_cli_plane},
+	{"fleet", "many points led from one place: certificates, desired state", ow_cli_fleet},
 	{"doctor", "checks if this host is fit to measure: clock, interfaces, limits", ow_cli_doctor},
 	{"lab", "the whole system on this machine: an impaired wire and two points", ow_cli_lab},
 	{"flows", "per-flow latency from recorded epochs", ow_cli_flows},

@@ -16,11 +16,11 @@
 #define SERIAL_BITS 127          /* RFC 5280: up to 20 bytes, positive */
 #define DAY_S       86400
 
-void ow_identity_done(struct ow_identity *identity)
+void ow_credential_done(struct ow_credential *credential)
 {
-	EVP_PKEY_free(identity->key);
-	X509_free(identity->certificate);
-	*identity = (struct ow_identity){0};
+	EVP_PKEY_free(credential->key);
+	X509_free(credential->certificate);
+	*credential = (struct ow_credential){0};
 }
 
 int ow_openssl_failed(const char *what, struct ow_error *err)
@@ -67,7 +67,8 @@ static int path_in(const char *folder, const char *name, const char *suffix, cha
 	return asprintf(ret_path, "%s/%s%s", folder, name, suffix) < 0 ? -ENOMEM : 0;
 }
 
-int ow_identity_save(const char *folder, const char *name, const struct ow_identity *identity, struct ow_error *err)
+int ow_credential_save(const char *folder, const char *name, const struct ow_credential *credential,
+                       struct ow_error *err)
 {
 	char *key = NULL, *certificate = NULL;
 	FILE *file = NULL;
@@ -80,14 +81,15 @@ int ow_identity_save(const char *folder, const char *name, const struct ow_ident
 		r = ow_secret_create(key, 0600, &file, err);
 	if (r == 0) {
 		errno = 0;
-		bool written = PEM_write_PrivateKey(file, identity->key, NULL, NULL, 0, NULL, NULL) == 1;
+		bool written = PEM_write_PrivateKey(file, credential->key, NULL, NULL, 0, NULL, NULL) == 1;
 		r = ow_secret_finish(file, key, written, err);
 	}
 	if (r == 0) {
 		r = ow_secret_create(certificate, 0644, &file, err);
 		if (r == 0) {
 			errno = 0;
-			r = ow_secret_finish(file, certificate, PEM_write_X509(file, identity->certificate) == 1, err);
+			r = ow_secret_finish(file, certificate, PEM_write_X509(file, credential->certificate) == 1,
+			                     err);
 		}
 		if (r < 0)
 			unlink(key);
@@ -107,7 +109,8 @@ static int no_passphrase(char *buffer, int size, int writing, void *arg)
 	return -1;
 }
 
-static int load_files(const char *key_path, const char *path, struct ow_identity *ret_identity, struct ow_error *err)
+static int load_files(const char *key_path, const char *path, struct ow_credential *ret_credential,
+                      struct ow_error *err)
 {
 	FILE *key = fopen(key_path, "re"), *certificate = fopen(path, "re");
 	int r = 0;
@@ -116,10 +119,10 @@ static int load_files(const char *key_path, const char *path, struct ow_identity
 	if (!key || !certificate) {
 		r = ow_error_set(err, EINVAL, "%s and %s: one cannot be read, and both are needed", path, key_path);
 	} else {
-		ret_identity->key = PEM_read_PrivateKey(key, NULL, no_passphrase, NULL);
-		ret_identity->certificate = PEM_read_X509(certificate, NULL, no_passphrase, NULL);
-		if (!ret_identity->key || !ret_identity->certificate ||
-		    X509_check_private_key(ret_identity->certificate, ret_identity->key) != 1)
+		ret_credential->key = PEM_read_PrivateKey(key, NULL, no_passphrase, NULL);
+		ret_credential->certificate = PEM_read_X509(certificate, NULL, no_passphrase, NULL);
+		if (!ret_credential->key || !ret_credential->certificate ||
+		    X509_check_private_key(ret_credential->certificate, ret_credential->key) != 1)
 			r = ow_error_set(err, EINVAL, "%s and %s: not a certificate and its key without passphrase",
 			                 path, key_path);
 		ERR_clear_error();
@@ -131,7 +134,7 @@ static int load_files(const char *key_path, const char *path, struct ow_identity
 	return r;
 }
 
-int ow_identity_load(const char *folder, const char *name, struct ow_identity *ret_identity, struct ow_error *err)
+int ow_credential_load(const char *folder, const char *name, struct ow_credential *ret_credential, struct ow_error *err)
 {
 	char *key = NULL, *certificate = NULL;
 	int r = path_in(folder, name, ".key", &key);
@@ -140,9 +143,9 @@ int ow_identity_load(const char *folder, const char *name, struct ow_identity *r
 	if (r < 0)
 		ow_error_set(err, ENOMEM, "out of memory");
 	else
-		r = load_files(key, certificate, ret_identity, err);
+		r = load_files(key, certificate, ret_credential, err);
 	if (r < 0)
-		ow_identity_done(ret_identity);
+		ow_credential_done(ret_credential);
 	free(key);
 	free(certificate);
 	return r;
@@ -197,12 +200,12 @@ static bool sign_itself(X509 *c, EVP_PKEY *key)
 	       add_extension(c, c, NID_subject_key_identifier, "hash") && X509_sign(c, key, EVP_sha256()) > 0;
 }
 
-int ow_identity_make_ca(const char *subject, int64_t valid_s, struct ow_identity *ret_ca, struct ow_error *err)
+int ow_credential_make_ca(const char *subject, int64_t valid_s, struct ow_credential *ret_ca, struct ow_error *err)
 {
-	struct ow_identity ca = {.key = EVP_EC_gen("P-256")};
+	struct ow_credential ca = {.key = EVP_EC_gen("P-256")};
 	ca.certificate = ca.key ? begin(ca.key, subject, valid_s) : NULL;
 	if (!ca.certificate || !sign_itself(ca.certificate, ca.key)) {
-		ow_identity_done(&ca);
+		ow_credential_done(&ca);
 		return ow_openssl_failed("making a CA", err);
 	}
 	*ret_ca = ca;
@@ -215,7 +218,7 @@ static bool end_with_ca(X509 *c, const X509 *ca)
 	return ASN1_TIME_compare(X509_get0_notAfter(c), last) <= 0 || X509_set1_notAfter(c, last) == 1;
 }
 
-static bool sign(X509 *c, const struct ow_identity *ca, const char *alternative)
+static bool sign(X509 *c, const struct ow_credential *ca, const char *alternative)
 {
 	return end_with_ca(c, ca->certificate) &&
 	       X509_set_issuer_name(c, X509_get_subject_name(ca->certificate)) == 1 &&
@@ -227,7 +230,7 @@ static bool sign(X509 *c, const struct ow_identity *ca, const char *alternative)
 	       add_extension(c, NULL, NID_subject_alt_name, alternative) && X509_sign(c, ca->key, EVP_sha256()) > 0;
 }
 
-int ow_certificate_issue(const struct ow_identity *ca, const struct ow_issue *issue, EVP_PKEY *key,
+int ow_certificate_issue(const struct ow_credential *ca, const struct ow_issue *issue, EVP_PKEY *key,
                          X509 **ret_certificate, struct ow_error *err)
 {
 	X509 *c = begin(key, issue->subject, issue->valid_s);
@@ -239,15 +242,15 @@ int ow_certificate_issue(const struct ow_identity *ca, const struct ow_issue *is
 	return 0;
 }
 
-int ow_identity_make(const struct ow_identity *ca, const struct ow_issue *issue, struct ow_identity *ret_identity,
-                     struct ow_error *err)
+int ow_credential_make(const struct ow_credential *ca, const struct ow_issue *issue,
+                       struct ow_credential *ret_credential, struct ow_error *err)
 {
-	struct ow_identity made = {.key = EVP_EC_gen("P-256")};
+	struct ow_credential made = {.key = EVP_EC_gen("P-256")};
 	int r = made.key ? ow_certificate_issue(ca, issue, made.key, &made.certificate, err)
 	                 : ow_openssl_failed(issue->subject, err);
 	if (r < 0)
-		ow_identity_done(&made);
+		ow_credential_done(&made);
 	else
-		*ret_identity = made;
+		*ret_credential = made;
 	return r;
 }

@@ -9,11 +9,11 @@
 
 /* Makes certificates and keys (P-256), and files of them. docs/keys.md has the same with the openssl command. */
 
-struct ow_identity {
+struct ow_credential {
 	EVP_PKEY *key;
 	X509 *certificate;
 };
-void ow_identity_done(struct ow_identity *identity);
+void ow_credential_done(struct ow_credential *credential);
 
 /* What a certificate is for. The texts may contain no OpenSSL syntax but their own. */
 struct ow_issue {
@@ -23,18 +23,20 @@ struct ow_issue {
 };
 
 /* A new authority, which signs itself. */
-int ow_identity_make_ca(const char *subject, int64_t valid_s, struct ow_identity *ret_ca, struct ow_error *err);
+int ow_credential_make_ca(const char *subject, int64_t valid_s, struct ow_credential *ret_ca, struct ow_error *err);
 /* A certificate for somebody's public key. */
-int ow_certificate_issue(const struct ow_identity *ca, const struct ow_issue *issue, EVP_PKEY *key,
+int ow_certificate_issue(const struct ow_credential *ca, const struct ow_issue *issue, EVP_PKEY *key,
                          X509 **ret_certificate, struct ow_error *err);
 /* A new key and its certificate. */
-int ow_identity_make(const struct ow_identity *ca, const struct ow_issue *issue, struct ow_identity *ret_identity,
-                     struct ow_error *err);
+int ow_credential_make(const struct ow_credential *ca, const struct ow_issue *issue,
+                       struct ow_credential *ret_credential, struct ow_error *err);
 
 /* FOLDER/NAME.key and FOLDER/NAME.pem. -ENOENT without a message: neither exists. */
-int ow_identity_load(const char *folder, const char *name, struct ow_identity *ret_identity, struct ow_error *err);
+int ow_credential_load(const char *folder, const char *name, struct ow_credential *ret_credential,
+                       struct ow_error *err);
 /* Writes both or none; existing files are not changed (-EEXIST). */
-int ow_identity_save(const char *folder, const char *name, const struct ow_identity *identity, struct ow_error *err);
+int ow_credential_save(const char *folder, const char *name, const struct ow_credential *credential,
+                       struct ow_error *err);
 
 /* Creates a file; an existing file is not changed. Then ends it: on the disk, or removed. */
 int ow_secret_create(const char *path, unsigned mode, FILE **ret_file, struct ow_error *err);

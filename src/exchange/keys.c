@@ -18,27 +18,27 @@
 #define DAY_S     INT64_C(86400)
 #define PSK_BYTES 32
 
-static int get_ca(const char *folder, unsigned days, struct ow_identity *ret_ca, struct ow_error *err)
+static int get_ca(const char *folder, unsigned days, struct ow_credential *ret_ca, struct ow_error *err)
 {
-	int r = ow_identity_load(folder, "ca", ret_ca, err);
+	int r = ow_credential_load(folder, "ca", ret_ca, err);
 	if (r != -ENOENT)
 		return r;
-	r = ow_identity_make_ca("oneway CA", DAY_S * (days > CA_DAYS ? days : CA_DAYS), ret_ca, err);
-	return r < 0 ? r : ow_identity_save(folder, "ca", ret_ca, err);
+	r = ow_credential_make_ca("oneway CA", DAY_S * (days > CA_DAYS ? days : CA_DAYS), ret_ca, err);
+	return r < 0 ? r : ow_credential_save(folder, "ca", ret_ca, err);
 }
 
-static int make_point(const char *folder, const char *name, const struct ow_identity *ca, unsigned days,
+static int make_point(const char *folder, const char *name, const struct ow_credential *ca, unsigned days,
                       struct ow_error *err)
 {
 	/* Names consist of letters, digits and "._-" (ow_point_name_valid), so that they contain no OpenSSL syntax. */
 	char alternative[4 + OW_POINT_NAME];
-	struct ow_identity point = {0};
+	struct ow_credential point = {0};
 	snprintf(alternative, sizeof alternative, "DNS:%s", name);
 	struct ow_issue issue = {.subject = name, .alternative = alternative, .valid_s = DAY_S * days};
-	int r = ow_identity_make(ca, &issue, &point, err);
+	int r = ow_credential_make(ca, &issue, &point, err);
 	if (r == 0)
-		r = ow_identity_save(folder, name, &point, err);
-	ow_identity_done(&point);
+		r = ow_credential_save(folder, name, &point, err);
+	ow_credential_done(&point);
 	return r;
 }
 
@@ -80,7 +80,7 @@ static int check_names(const char *folder, const char *const *names, unsigned co
 int ow_tls_make_certificates(const char *folder, const char *const *names, unsigned count, unsigned days,
                              struct ow_error *err)
 {
-	struct ow_identity ca = {0};
+	struct ow_credential ca = {0};
 	ERR_clear_error();
 	if (days == 0 || days > OW_TLS_DAYS_MAX)
 		return ow_error_set(err, EINVAL, "certificates are valid for 1 to %d days", OW_TLS_DAYS_MAX);
@@ -92,7 +92,7 @@ int ow_tls_make_certificates(const char *folder, const char *const *names, unsig
 	r = get_ca(folder, days, &ca, err);
 	for (unsigned i = 0; r == 0 && i < count; i++)
 		r = make_point(folder, names[i], &ca, days, err);
-	ow_identity_done(&ca);
+	ow_credential_done(&ca);
 	return r;
 }
 

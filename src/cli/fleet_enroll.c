@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway fleet enroll NAME, revoke NAME: who belongs to a fleet. */
+#include "base/clock.h"
+#include "base/time.h"
+#include "cli/fleet.h"
+#include "fleet/authority.h"
+#include "fleet/bus_users.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct arguments {
+	const char *dir;
+	int64_t valid_ns;
+	bool help, version;
+};
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option enroll_options[] = {
+	OW_OPTION_DIR(struct arguments),
+	{"valid", 0, "D", ow_option_positive_duration, FIELD(valid_ns), "How long the token can be used (default 1h)."},
+	OW_OPTIONS_HELP(struct arguments),
+	{0},
+};
+
+static const struct ow_option revoke_options[] = {
+	OW_OPTION_DIR(struct arguments),
+	OW_OPTIONS_HELP(struct arguments),
+	{0},
+};
+
+static void help_enroll(void)
+{
+	fputs("oneway fleet enroll: lets a point join\n"
+	      "\n"
+	      "usage: oneway fleet enroll NAME [OPTION]...\n"
+	      "\n",
+	      stdout);
+	ow_options_help(stdout, enroll_options);
+	fputs("\n"
+	      "Prints the configuration that the point needs: address, name and a token. The\n"
+	      "token serves once, for this name, and for an hour; with it the point fetches\n"
+	      "its certificate from 'oneway fleet serve', and renews it by itself later. For a\n"
+	      "point that is enrolled already, a new token replaces its key: the old one is out\n"
+	      "as soon as the new one is in use.\n"
+	      "\n"
+	      "examples:\n"
+	      "  oneway fleet enroll london >london.yaml\n"
+	      "  oneway fleet enroll london --valid 10min | ssh london 'cat >/etc/oneway/london.yaml'\n",
+	      stdout);
+}
+
+static void help_revoke(void)
+{
+	fputs("oneway fleet revoke: puts a point out\n"
+	      "\n"
+	      "usage: oneway fleet revoke NAME [OPTION]...\n"
+	      "\n",
+	      stdout);
+	ow_options_help(stdout, revoke_options);
+	fputs("\n"
+	      "The servers of the bus on this host disconnect the point at once, those on other\n"
+	      "hosts when 'oneway fleet follow' there has the new list of users, a second later.\n"
+	      "The point gets no certificate any more, until 'oneway fleet enroll NAME'. Its\n"
+	      "peers accept its certificate until that expires: take it out of fleet.yaml, too.\n"
+	      "NAME can be a service: collector, station, controller, serve. It gets a new key\n"
+	      "and certificate in the folder of the fleet.\n"
+	      "\n"
+	      "example:\n"
+	      "  oneway fleet revoke london\n",
+	      stdout);
+}
+
+/* Opens the fleet of the arguments; *ret_code is the exit code if there is nothing more to do. */
+static bool begin(const char *command, const struct ow_option *options, void (*help)(void), int argc, char **argv,
+                  struct arguments *args, struct ow_fleet **ret_fleet, int *ret_code)
+{
+	struct ow_error err;
+	int operands = ow_options_parse(options, argc, argv, args, &err);
+	*ret_code = OW_EXIT_OK;
+	if (operands >= 0 && ow_cli_answered(args->help, args->version, help))
+		return false;
+	if (operands >= 0 && operands != 1)
+		operands = ow_error_set(&err, EINVAL, "needs one NAME");
+	if (operands < 0)
+		*ret_code = ow_cli_misused(command, &err);
+	else if (ow_fleet_open(ow_cli_fleet_dir(args->dir), ret_fleet, &err) < 0)
+		*ret_code = ow_cli_failed(command, &err);
+	return *ret_code == OW_EXIT_OK;
+}
+
+/* What is left to do for servers that do not run here. */
+static void say_elsewhere(const struct ow_fleet *fleet, const char *elsewhere)
+{
+	if (!elsewhere || !*elsewhere)
+		return;
+	ow_cli_say("oneway fleet: no nats-server runs here for:%s", elsewhere);
+	ow_cli_say("  On their hosts, 'oneway fleet follow' fetches the new users within a second. If it does not run "
+	           "there,");
+	ow_cli_say("  copy %s/nats/HOST/users.conf there and run: kill -HUP $(cat nats.pid)", fleet->path);
+}
+
+int ow_cli_fleet_enroll(int argc, char **argv)
+{
+	struct arguments args = {.valid_ns = 3600 * (int64_t)OW_NS_PER_S};
+	struct ow_fleet *fleet = NULL;
+	struct ow_credential ca = {0};
+	struct ow_error err;
+	char token[OW_TOKEN_TEXT], *elsewhere = NULL;
+	int code;
+	if (!begin("fleet enroll", enroll_options, help_enroll, argc, argv, &args, &fleet, &code))
+		return code;
+	int r = ow_authority_load(fleet, &ca, &err);
+	if (r == 0)
+		r = ow_authority_invite(fleet, &ca, argv[1],
+		                        (args.valid_ns + (int64_t)OW_NS_PER_S - 1) / (int64_t)OW_NS_PER_S, token, &err);
+	if (r == 0)
+		r = ow_bus_users_apply(fleet, &elsewhere, &err);
+	if (r == 0)
+		printf("fleet:\n  address: '%s'\n  name: %s\n  token: %s\n", fleet->settings.address, argv[1], token);
+	free(elsewhere);
+	ow_credential_done(&ca);
+	ow_fleet_close(fleet);
+	return r < 0 ? ow_cli_failed("fleet enroll", &err) : OW_EXIT_OK;
+}
+
+static int revoke(struct ow_fleet *fleet, const char *name, struct ow_error *err)
+{
+	struct ow_credential ca = {0};
+	if (!ow_fleet_service(&fleet->settings, name))
+		return ow_authority_revoke(fleet, name, err);
+	int r = ow_authority_load(fleet, &ca, err);
+	if (r == 0)
+		r = ow_authority_replace(fleet, &ca, name, err);
+	ow_credential_done(&ca);
+	return r;
+}
+
+int ow_cli_fleet_revoke(int argc, char **argv)
+{
+	struct arguments args = {0};
+	struct ow_fleet *fleet = NULL;
+	struct ow_error err;
+	char *elsewhere = NULL;
+	int code;
+	if (!begin("fleet revoke", revoke_options, help_revoke, argc, argv, &args, &fleet, &code))
+		return code;
+	int r = revoke(fleet, argv[1], &err);
+	if (r == 0)
+		r = ow_bus_users_apply(fleet, &elsewhere, &err);
+	if (r == 0) {
+		printf("%s is out.\n", argv[1]);
+		if (ow_fleet_service(&fleet->settings, argv[1]))
+			printf("Its new key and certificate: %s/%s.key, %s/%s.pem\n", fleet->path, argv[1], fleet->path,
+			       argv[1]);
+		say_elsewhere(fleet, elsewhere);
+	}
+	free(elsewhere);
+	ow_fleet_close(fleet);
+	return r < 0 ? ow_cli_failed("fleet revoke", &err) : OW_EXIT_OK;
+}

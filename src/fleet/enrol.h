@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "config/config.h"
+
+/*
+ * The certificate of a point: fetches the first one with the token, and another one when half of its time is over.
+ * Returns 1 if files of the state folder have changed, 0 if nothing is to be done. Blocks for up to some 20 s.
+ */
+int ow_enrol(const struct ow_config *config, struct ow_error *err);
+
+/*
+ * For the hosts of the bus: waits for users of the bus that differ from users.conf in the folder, writes them there, and
+ * returns 1; 0 if they are still the same after a while. The folder has server.pem, server.key and ca.pem.
+ */
+int ow_enrol_users(const char *address, const char *folder, struct ow_error *err);
