@@ -5,7 +5,6 @@
  */
 #include "base/clock.h"
 #include "base/format.h"
-#include "base/word.h"
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
@@ -21,8 +20,10 @@
 #include <string.h>
 
 struct arguments {
-	const char *since, *until, *why, *class_name;
+	const char *since, *until, *why, *class_name, *incidents;
 	bool follow, quiet, json, help, version;
+	bool has_station; /* the first operand is the station's configuration */
+	FILE *incidents_file;
 };
 
 #define FIELD(name) offsetof(struct arguments, name)
@@ -30,13 +31,15 @@ struct arguments {
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Options:"},
 	{"follow", 'f', NULL, ow_option_flag, FIELD(follow), "Continue with new results, until interrupted."},
+	{"incidents", 0, "FILE", ow_option_text, FIELD(incidents),
+         "Append what begins, gets worse and ends to FILE, as lines of JSON."},
 	{"since", 0, "T", ow_option_text, FIELD(since),
          "Use results from T on: '2026-11-15 10:02', 10:02, -2h, or seconds since 1970. With --why: slow since T."},
 	{"until", 0, "T", ow_option_text, FIELD(until), "Use results before T."},
 	{"why", 0, "A,B", ow_option_text, FIELD(why),
          "Explain why A to B is worse since T: compare every part of the path before and after T."},
 	{"class", 0, "C", ow_option_text, FIELD(class_name), "With --why: use packets of this class."},
-	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Print only changes, no table at the end."},
+	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Print only incidents, no table at the end."},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print a line of JSON for each interval."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
@@ -44,40 +47,45 @@ static const struct ow_option options[] = {
 
 static void help(void)
 {
-	fputs("usage: oneway plane monitor STATION [OPTION]... RESULTS...\n"
+	fputs("usage: oneway plane monitor [STATION] [OPTION]... RESULTS...\n"
 	      "\n"
-	      "The monitoring station. STATION (YAML) names the network, the routers that are\n"
-	      "measured inside, and the paths that matter; RESULTS are stores of points and\n"
-	      "files of JSON lines (- is standard input). Paths are composed from their\n"
-	      "segments; when one breaks its target the segments that have changed are named,\n"
-	      "since when, and by how much. Exit code 3: a path broke its target; 1: none of\n"
-	      "the paths could be judged.\n",
+	      "The monitoring station. RESULTS are stores of points and files of JSON lines\n"
+	      "(- is standard input). When a segment loses more or is slower than usual, it is\n"
+	      "named, since when, and by how much; a line when that begins, gets worse and\n"
+	      "ends. STATION (YAML) names the paths that matter with their targets, and the\n"
+	      "network; without it every segment is watched. Exit code 3: a path was broken;\n"
+	      "1: none could be judged.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
 	      "Examples:\n"
+	      "  oneway plane monitor --follow london.db paris.db rome.db\n"
 	      "  oneway plane monitor station.yaml london.db paris.db --since -1h\n"
-	      "  oneway plane monitor station.yaml --follow london.db paris.db\n"
 	      "  oneway plane monitor station.yaml --why A,D --since 10:02 london.db paris.db\n"
-	      "  oneway live --from eth0 --to eth1 --json |\n"
-	      "      oneway plane monitor station.yaml -f -\n",
+	      "  oneway live --from eth0 --to eth1 --json | oneway plane monitor -f -\n",
 	      stdout);
 }
 
-static void on_news(void *arg, int64_t now_ns, const struct ow_monitor_verdict *verdict, const char *hops)
+static void on_incident(void *arg, enum ow_incident_event event, int64_t now_ns, const struct ow_incident *incident)
 {
 	const struct arguments *args = arg;
 	struct ow_style style = ow_terminal_style(stdout, false);
-	if (!args->json)
-		ow_report_verdict(stdout, &style, now_ns, verdict, hops);
+	if (!args->json) {
+		ow_report_incident(stdout, &style, event, now_ns, incident);
+		fflush(stdout);
+	}
+	if (args->incidents_file) {
+		ow_report_incident_json(args->incidents_file, event, now_ns, incident);
+		fflush(args->incidents_file);
+	}
 }
 
-static void on_interval(void *arg, int64_t now_ns, const struct ow_monitor_verdict *verdict, uint32_t count,
-                        const char *hops)
+static void on_interval(void *arg, int64_t start_ns, int64_t length_ns, const struct ow_monitor_verdict *verdict,
+                        uint32_t count, const char *hops)
 {
 	const struct arguments *args = arg;
 	if (args->json)
-		ow_report_verdicts_json(stdout, now_ns, verdict, count, hops);
+		ow_report_verdicts_json(stdout, start_ns, length_ns, verdict, count, hops);
 	fflush(stdout);
 }
 
@@ -89,20 +97,10 @@ static void on_network(void *arg, int64_t now_ns, const char *changes)
 		printf("%s  the network has changed: %s\n", ow_format_local(now_ns, "%H:%M:%S", time), changes);
 }
 
-static void on_stale_network(void *arg, const char *why)
+static void on_warning(void *arg, const char *text)
 {
 	(void)arg;
-	ow_cli_say("oneway plane monitor: warning: %s; the last known network is used", why);
-}
-
-static void on_homeless(void *arg, const struct ow_monitoring_end *end)
-{
-	(void)arg;
-	if (end->homeless)
-		ow_cli_say("oneway plane monitor: warning: %llu %s to no place, the first of segment %s; 'places' of "
-		           "the station says where they belong",
-		           (unsigned long long)end->homeless,
-		           ow_plural(end->homeless, "result belongs", "results belong"), end->homeless_name);
+	ow_cli_say("oneway plane monitor: warning: %s", text);
 }
 
 static void on_end(void *arg, const struct ow_monitor_verdict *verdict, uint32_t count,
@@ -136,33 +134,71 @@ static int ask_why(const struct ow_monitoring *how, const struct arguments *args
 	return 0;
 }
 
-static int run(struct arguments *args, char **operand, int operands, struct ow_monitoring_end *ret_end,
-               struct ow_error *err)
+/* Whether a file has results, and is not the configuration of a station. */
+static bool is_results(const char *path)
+{
+	char first[16] = "";
+	const char *end = strrchr(path, '.');
+	if (strcmp(path, "-") == 0 || strstr(path, "://"))
+		return true;
+	if (end && (strcmp(end, ".db") == 0 || strcmp(end, ".jsonl") == 0 || strcmp(end, ".json") == 0))
+		return true;
+	FILE *file = fopen(path, "re");
+	size_t length = file ? fread(first, 1, sizeof(first) - 1, file) : 0;
+	if (file)
+		fclose(file);
+	return length && (first[0] == '{' || strcmp(first, "SQLite format 3") == 0);
+}
+
+static int read_times(const struct arguments *args, struct ow_monitoring *how, struct ow_error *err)
 {
 	int64_t now_ns = ow_clock_real_ns();
+	int r = 0;
+	if (args->since)
+		r = ow_when_parse(args->since, now_ns, &how->since_ns, err);
+	if (r == 0 && args->until)
+		r = ow_when_parse(args->until, now_ns, &how->until_ns, err);
+	return r;
+}
+
+static int open_incidents(struct arguments *args, struct ow_error *err)
+{
+	if (!args->incidents)
+		return 0;
+	args->incidents_file = fopen(args->incidents, "ae");
+	return args->incidents_file ? 0 : ow_error_set(err, errno, "%s: %s", args->incidents, strerror(errno));
+}
+
+static int run(struct arguments *args, char **operand, int operands, struct ow_monitoring_count *ret_count,
+               struct ow_error *err)
+{
 	struct ow_station *station = NULL;
 	struct ow_monitoring how = {
 		.until_ns = INT64_MAX,
 		.follow = args->follow,
 		.stop = &ow_interrupted,
-		.on_news = on_news,
+		.on_incident = on_incident,
 		.on_interval = on_interval,
 		.on_network = on_network,
-		.on_stale_network = on_stale_network,
-		.on_homeless = on_homeless,
+		.on_warning = on_warning,
 		.on_end = on_end,
 		.arg = args,
 	};
-	int r = ow_station_read(operand[0], &station, err);
+	bool has_station = args->has_station;
+	char **paths = operand + has_station;
+	int count = operands - has_station;
+	int r = ow_station_read(has_station ? operand[0] : NULL, &station, err);
 	how.station = station;
-	if (r == 0 && args->since)
-		r = ow_when_parse(args->since, now_ns, &how.since_ns, err);
-	if (r == 0 && args->until)
-		r = ow_when_parse(args->until, now_ns, &how.until_ns, err);
+	if (r == 0)
+		r = read_times(args, &how, err);
+	if (r == 0)
+		r = open_incidents(args, err);
 	if (r == 0 && args->why)
-		r = ask_why(&how, args, operand + 1, operands - 1, err);
+		r = ask_why(&how, args, paths, count, err);
 	else if (r == 0)
-		r = ow_monitoring_run(&how, operand + 1, operands - 1, ret_end, err);
+		r = ow_monitoring_run(&how, paths, count, ret_count, err);
+	if (args->incidents_file && fclose(args->incidents_file) != 0 && r == 0)
+		r = ow_error_set(err, errno, "%s: %s", args->incidents, strerror(errno));
 	ow_station_free(station);
 	return r;
 }
@@ -170,19 +206,20 @@ static int run(struct arguments *args, char **operand, int operands, struct ow_m
 int ow_cli_plane_monitor(int argc, char **argv)
 {
 	struct arguments args = {0};
-	struct ow_monitoring_end end = {0};
+	struct ow_monitoring_count count = {0};
 	struct ow_error err;
 	int operands = ow_options_parse(options, argc, argv, &args, &err);
 	if (operands < 0)
 		return ow_cli_refused("plane monitor", operands, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	if (operands < 2) {
-		ow_error_set(&err, EINVAL, "STATION and at least one of RESULTS are required");
+	args.has_station = operands > 0 && !is_results(argv[1]);
+	if (operands - args.has_station < 1) {
+		ow_error_set(&err, EINVAL, "at least one of RESULTS is required");
 		return ow_cli_misused("plane monitor", &err);
 	}
 	ow_interrupt_catch();
-	if (run(&args, argv + 1, operands, &end, &err) < 0)
+	if (run(&args, argv + 1, operands, &count, &err) < 0)
 		return ow_cli_failed("plane monitor", &err);
-	return end.broke ? OW_EXIT_CROSSED : OW_EXIT_OK;
+	return count.broke ? OW_EXIT_CROSSED : OW_EXIT_OK;
 }

@@ -163,7 +163,8 @@ static int read_cost(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 const struct ow_key ow_station_keys[] = {
 	{"network", OW_KEY_OTHER, 0, NULL,
          "A file, relative to the folder of the configuration; or `{vtysh: PROGRAM, socket: FOLDER}` to ask FRR. "
-         "`socket` is needed if FRR's sockets are not in the usual folder.",
+         "`socket` is needed if FRR's sockets are not in the usual folder. Without it the segments that have results "
+         "are the network.",
          .read = read_network},
 	{"names", OW_KEY_OTHER, 0, NULL, "Names for routers, which FRR knows only by their ids: `{10.0.0.1: A, ...}`.",
          .read = read_names},
@@ -180,14 +181,14 @@ const struct ow_key ow_station_keys[] = {
 	{"targets", OW_KEY_OTHER, 0, NULL,
          "A list of paths with `from`, `to`, and optionally `name`, `class`, `mean` (5ms) and `loss` (0.1%). Where "
          "the class has no results, those of all packets are used. Without `mean` and `loss`, a path is broken when "
-         "it is worse than usual.",
+         "it is worse than usual. Without `network` and `targets` every segment is watched.",
          .read = read_targets},
 	{"refresh", OW_KEY_DURATION, STATION(refresh_ns), "2s",
          "With `--follow`: how often the station reads the network again.", .least = 1, .most = LONG_NS},
 	{"hold", OW_KEY_DURATION, STATION(options.hold_ns), "60s",
          "How long the station continues to watch the segments of old paths.", .least = 1, .most = LONG_NS},
 	{"stale", OW_KEY_DURATION, STATION(options.stale_ns), "10s",
-         "The station uses a result for intervals that start at most this time after the start of the result.",
+         "The station uses a result until the next one of its length should have ended, and for this time after that.",
          .least = 1, .most = LONG_NS},
 	{"false_alarms", OW_KEY_REAL, STATION(options.false_alarms), "1000",
          "The mean number of intervals between two false alarms of the whole network.", .most = UINT32_MAX},
@@ -200,9 +201,7 @@ const struct ow_key ow_station_keys[] = {
 static int read_station(struct ow_key_reader *r, struct ow_station *s)
 {
 	int code = ow_keys_read(r, s->tree, ow_station_keys, s, NULL);
-	if (code == 0 && !s->network && !s->vtysh)
-		code = ow_error_set(r->err, EINVAL, "%s: network is missing", r->path);
-	if (code == 0 && !s->targets)
+	if (code == 0 && !s->targets && !ow_station_by_segments(s))
 		code = ow_error_set(r->err, EINVAL, "%s: targets is missing: which paths are watched?", r->path);
 	return code;
 }
@@ -214,10 +213,10 @@ int ow_station_read(const char *path, struct ow_station **ret_station, struct ow
 	char *bytes = NULL;
 	size_t size = 0;
 	if (!station)
-		return ow_error_set(err, ENOMEM, "%s: not enough memory", path);
-	int r = ow_yaml_load(path, &bytes, &size, err);
+		return ow_error_set(err, ENOMEM, "not enough memory");
+	int r = path ? ow_yaml_load(path, &bytes, &size, err) : 0;
 	if (r == 0)
-		r = ow_yaml_parse(path, bytes, size, &station->tree, err);
+		r = ow_yaml_parse(path ? path : "", bytes ? bytes : "{}", bytes ? size : 2, &station->tree, err);
 	if (r == 0)
 		r = read_station(&reader, station);
 	free(bytes);
@@ -241,30 +240,17 @@ void ow_station_free(struct ow_station *station)
 	free(station);
 }
 
+bool ow_station_by_segments(const struct ow_station *station)
+{
+	return !station->network && !station->vtysh;
+}
+
 /* -- results and places -----------------------------------------------------------------------------------------------
  */
 
 static bool matches(const char *pattern, const char *text)
 {
 	return !pattern || strcmp(pattern, text) == 0;
-}
-
-/* "F>E>D" from D to F is "D>E>F". Names have no '>' themselves. */
-static bool turn_around(const char *name, char turned[OW_PLACE_TEXT])
-{
-	size_t length = strlen(name), used = 0, end = length;
-	for (size_t i = length; i-- > 0;) {
-		if (i && name[i - 1] != '>')
-			continue;
-		memcpy(turned + used, name + i, end - i);
-		used += end - i;
-		if (i) {
-			turned[used++] = '>';
-			end = i - 1;
-		}
-	}
-	turned[used] = 0;
-	return used == length;
 }
 
 /* Whether the name begins (ends) with this router. */
@@ -288,7 +274,7 @@ static bool by_its_name(const struct ow_interval_result *result, char ret_place[
 {
 	const char *name = result->segment, *from = result->from, *to = result->to, *bracket = strchr(name, '[');
 	if (!bracket && begins(name, to) && ends(name, from))
-		return turn_around(name, ret_place);
+		return ow_place_reverse(name, ret_place);
 	if (!bracket) {
 		snprintf(ret_place, OW_PLACE_TEXT, "%s", name);
 		return begins(name, from) && ends(name, to);
@@ -298,6 +284,14 @@ static bool by_its_name(const struct ow_interval_result *result, char ret_place[
 	snprintf(back, sizeof(back), "[%s>%s]", to, from);
 	snprintf(ret_place, OW_PLACE_TEXT, "%.*s%s", (int)(bracket - name), name, there);
 	return strcmp(bracket, there) == 0 || strcmp(bracket, back) == 0;
+}
+
+/* "FROM>TO", if both are names of points and different. */
+static bool by_its_ends(const struct ow_interval_result *result, char ret_place[OW_PLACE_TEXT])
+{
+	const char *from = result->from, *to = result->to;
+	snprintf(ret_place, OW_PLACE_TEXT, "%s>%s", from, to);
+	return *from && *to && strcmp(from, to) != 0 && !strpbrk(from, ">[/") && !strpbrk(to, ">[/");
 }
 
 bool ow_station_is_round_trip(const struct ow_interval_result *result)
@@ -316,7 +310,11 @@ bool ow_station_place(const struct ow_station *station, const struct ow_interval
 		if (found)
 			snprintf(ret_place, OW_PLACE_TEXT, "%s", place->place);
 	}
-	if (!found && !by_its_name(result, ret_place))
+	if (!found)
+		found = by_its_name(result, ret_place);
+	if (!found && ow_station_by_segments(station))
+		found = by_its_ends(result, ret_place);
+	if (!found)
 		return false;
 	if (strcmp(result->class_name, "all") == 0 || !*result->class_name)
 		return true;

@@ -17,8 +17,8 @@ struct ow_station_place {
 };
 
 struct ow_station {
-	const char *network;      /* a file, relative to the configuration's folder; NULL = ask FRR: */
-	const char *vtysh;        /* with this program and the socket folder below */
+	const char *network; /* a file, relative to the configuration's folder; NULL = ask FRR: */
+	const char *vtysh;   /* with this program and the socket folder below; NULL = the segments are the network */
 	const char *vtysh_socket; /* or NULL */
 	int64_t refresh_ns;       /* how often the network is read again */
 	int64_t default_cost;
@@ -37,15 +37,19 @@ struct ow_station {
 /* Its keys. */
 extern const struct ow_key ow_station_keys[];
 
+/* path NULL: a station without a configuration, which watches all segments. */
 int ow_station_read(const char *path, struct ow_station **ret_station, struct ow_error *err);
 void ow_station_free(struct ow_station *station);
+
+/* Whether there is no network: every segment is a link between its points. */
+bool ow_station_by_segments(const struct ow_station *station);
 
 /* Round trips of probes belong to no place, because they contain both directions. */
 bool ow_station_is_round_trip(const struct ow_interval_result *result);
 /*
  * The name of the place that a result belongs to. An entry of the configuration decides first. Otherwise it is the name
  * of the segment, if that is the name of a place whose ends are those of the result; for the direction from end to
- * start the name is reversed. Classes other than "all" are appended: "F>C/voice". Returns false if the result belongs
+ * start the name is reversed. Without a network it is "FROM>TO" of any other segment. Classes other than "all" are appended: "F>C/voice". Returns false if the result belongs
  * to no place.
  */
 bool ow_station_place(const struct ow_station *station, const struct ow_interval_result *result,

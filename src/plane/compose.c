@@ -18,13 +18,21 @@ static double loss_variance(const struct ow_watch_sample *sample)
 	return p * (1 - p) / (n + 1);
 }
 
+const struct ow_watch_sample ow_compose_folded;
+
 static struct part along(const struct ow_way *way, uint32_t number, ow_compose_find *find, void *arg,
                          struct ow_composed *composed)
 {
 	struct part part = {.through = 1, .has_delay = true, .has_loss = true};
 	for (uint32_t i = 0; i < way->places; i++) {
 		const struct ow_watch_sample *sample = find(arg, way, &way->place[i]);
+		if (sample == &ow_compose_folded) {
+			composed->folded++;
+			continue;
+		}
 		composed->places++;
+		if (sample && sample->length_ns > composed->length_ns)
+			composed->length_ns = sample->length_ns;
 		if (!sample || !sample->has_delay || !sample->has_loss || !sample->sent) {
 			if (composed->missing++ == 0) {
 				composed->missing_way = number;

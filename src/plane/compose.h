@@ -18,13 +18,17 @@
 struct ow_composed {
 	struct ow_value mean_ns, stddev_ns, loss_ratio; /* NONE with a reason where a place has no result */
 	double clock_error_ns;                          /* bound; NAN = not known */
-	double known_mean_ns; /* sum over the places that have results: a lower bound if a result is missing */
-	uint32_t places, missing;
+	double known_mean_ns;     /* sum over the places that have results: a lower bound if a result is missing */
+	uint32_t places, missing; /* places that are measured or should be, and those of them without a result */
+	uint32_t folded;          /* insides of routers that nobody measures: their delay and loss are not contained */
+	int64_t length_ns;        /* of the longest interval that was used; 0 = none */
 	uint32_t missing_way, missing_place; /* the first place without a result */
 	bool active;                         /* at least one result was measured with probes */
 };
 
-/* The last interval of a place, or NULL. */
+/* A place that nobody measures, and that is left out. */
+extern const struct ow_watch_sample ow_compose_folded;
+/* The last interval of a place, NULL if it has none, or &ow_compose_folded. */
 typedef const struct ow_watch_sample *ow_compose_find(void *arg, const struct ow_way *way,
                                                       const struct ow_place *place);
 void ow_compose(const struct ow_route *route, ow_compose_find *find, void *arg, struct ow_composed *ret_composed);

@@ -23,11 +23,15 @@ static struct place *place_of(const struct path *path, const struct ow_way *way,
 	return ow_monitor_place_of(path, before + (uint32_t)(place - way->place));
 }
 
+/* The inside of a router that nobody has ever measured is left out: it is a part of the segments around it. */
 static const struct ow_watch_sample *last_of(void *arg, const struct ow_way *way, const struct ow_place *place)
 {
 	struct finder *finder = arg;
 	struct place *found = place_of(finder->path, way, place);
-	return ow_monitor_is_fresh(finder->monitor, found, finder->now_ns) ? &found->watch.last : NULL;
+	const struct ow_plane_watch *watch = ow_monitor_watch_of(finder->monitor, found, finder->now_ns);
+	if (!watch && place->inside && !ow_monitor_is_seen(found))
+		return &ow_compose_folded;
+	return watch ? &watch->last : NULL;
 }
 
 /* Which changes of places matter to the path: a changed delay does not explain a path that loses too many packets. */
@@ -36,31 +40,32 @@ struct asked {
 };
 static const struct asked both = {true, true};
 
-static bool has_changed(const struct place *place, struct asked asked)
+/* Which of the changes that are asked for the place shows. */
+static struct asked changes_of(const struct ow_plane_watch *watch, struct asked asked)
 {
-	return (asked.delay && place->watch.delay.changed) || (asked.loss && place->watch.loss.changed);
+	return (struct asked){asked.delay && watch->delay.changed, asked.loss && watch->loss.changed};
 }
 
-static struct ow_finding finding_of(const struct ow_monitor *monitor, const struct place *place, struct asked asked,
-                                    double share)
+static struct ow_finding finding_of(const struct ow_monitor *monitor, const struct place *place,
+                                    const struct ow_plane_watch *watch, struct asked changed, double share)
 {
-	const struct ow_plane_watch *watch = &place->watch;
 	const struct ow_watch_sample *last = &watch->last;
-	bool delay = asked.delay && watch->delay.changed, loss = asked.loss && watch->loss.changed;
-	const struct ow_watch_level *level = delay ? &watch->delay : &watch->loss;
-	if (delay && loss && watch->loss.sum > watch->delay.sum)
+	const struct ow_watch_level *level = changed.delay ? &watch->delay : &watch->loss;
+	if (changed.delay && changed.loss && watch->loss.sum > watch->delay.sum)
 		level = &watch->loss;
 	struct ow_finding finding = {.place = place->name,
 	                             .share = share,
-	                             .delay = delay,
-	                             .loss = loss,
+	                             .delay = changed.delay,
+	                             .loss = changed.loss,
 	                             .now_ns = last->has_delay ? last->mean_ns : NAN,
 	                             .now_loss = last->sent ? (double)last->lost / (double)last->sent : NAN,
+	                             .whole_flows = last->lost ? (double)last->lost_whole / (double)last->lost : NAN,
 	                             .z = level == &watch->delay ? watch->delay_z : watch->loss_z,
 	                             .strength = level->sum / monitor->threshold,
 	                             .since_ns = level->since_ns,
 	                             .intervals = level->intervals,
-	                             .active = last->active};
+	                             .active = last->active,
+	                             .length_ns = last->length_ns};
 	if (!ow_watch_usual(watch, &finding.usual_ns, &finding.spread_ns))
 		finding.usual_ns = finding.spread_ns = NAN;
 	if (!ow_watch_usual_loss(watch, &finding.usual_loss))
@@ -95,15 +100,20 @@ static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path,
 	for (uint32_t w = 0; w < path->route.ways; w++) {
 		for (uint32_t i = 0; i < path->route.way[w].places; i++, at++) {
 			const struct place *place = ow_monitor_place_of(path, at);
+			const struct ow_plane_watch *watch = ow_monitor_watch_of(monitor, place, now_ns);
 			uint32_t n = 0;
-			if (!has_changed(place, asked) || !ow_monitor_is_fresh(monitor, place, now_ns))
+			if (!watch)
+				continue;
+			struct asked changed = changes_of(watch, asked);
+			if (!changed.delay && !changed.loss)
 				continue;
 			while (n < count && path->finding[n].place != place->name)
 				n++;
 			if (n < count)
 				path->finding[n].share += path->route.way[w].share;
 			else
-				path->finding[count++] = finding_of(monitor, place, asked, path->route.way[w].share);
+				path->finding[count++] =
+					finding_of(monitor, place, watch, changed, path->route.way[w].share);
 		}
 	}
 	if (count)
@@ -112,11 +122,13 @@ static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path,
 }
 
 /* Explains a broken target of which no part has changed: a part may be close to a change. */
-static const char *without_findings(const struct ow_monitor *monitor, const struct path *path, struct asked asked)
+static const char *without_findings(const struct ow_monitor *monitor, const struct path *path, struct asked asked,
+                                    int64_t now_ns)
 {
 	for (uint32_t i = 0; i < path->places; i++) {
-		const struct ow_plane_watch *watch = &ow_monitor_place_of(path, i)->watch;
-		if (fmax(asked.delay ? watch->delay.sum : 0, asked.loss ? watch->loss.sum : 0) > monitor->threshold / 4)
+		const struct ow_plane_watch *watch = ow_monitor_watch_of(monitor, ow_monitor_place_of(path, i), now_ns);
+		if (watch &&
+		    fmax(asked.delay ? watch->delay.sum : 0, asked.loss ? watch->loss.sum : 0) > monitor->threshold / 4)
 			return "; no part of it has certainly changed yet";
 	}
 	return "; but no part of it has changed: its delay and loss are as usual";
@@ -169,13 +181,18 @@ static void say_missing(const struct ow_monitor *monitor, const struct path *pat
 	const struct ow_composed *composed = &verdict->composed;
 	const struct ow_way *way = &path->route.way[composed->missing_way];
 	const struct place *place = place_of(path, way, &way->place[composed->missing_place]);
-	const struct ow_watch_sample *last = &place->watch.last;
-	bool all_lost =
-		ow_monitor_is_fresh(monitor, place, now_ns) && last->has_loss && last->sent && last->lost == last->sent;
+	const struct ow_plane_watch *watch = ow_monitor_watch_of(monitor, place, now_ns);
+	const struct ow_watch_sample *last = watch ? &watch->last : NULL;
+	const char *others = composed->missing > 1 ? " and others" : "";
 	verdict->state = OW_PATH_UNKNOWN;
-	snprintf(verdict->cause, sizeof(verdict->cause), "no %s of %.200s%s%s", all_lost ? "delay" : "result",
-	         place->name, all_lost ? " (all its packets are lost)" : "",
-	         composed->missing > 1 ? " and others" : "");
+	if (last && last->has_loss && last->sent && last->lost == last->sent)
+		snprintf(verdict->cause, sizeof(verdict->cause), "no delay of %.200s (all its packets are lost)%s",
+		         place->name, others);
+	else if (last && *place->cause)
+		snprintf(verdict->cause, sizeof(verdict->cause), "no result of %.120s%s: %.150s", place->name, others,
+		         place->cause);
+	else
+		snprintf(verdict->cause, sizeof(verdict->cause), "no result of %.200s%s", place->name, others);
 }
 
 static void judge_target(const struct ow_monitor *monitor, const struct path *path, struct asked broken, int64_t now_ns,
@@ -184,7 +201,8 @@ static void judge_target(const struct ow_monitor *monitor, const struct path *pa
 	const struct ow_target *target = &path->target;
 	bool limited = !isnan(target->max_mean_ns) || !isnan(target->max_loss);
 	if (broken.delay || broken.loss) {
-		say_broken(target, broken, verdict->findings ? "" : without_findings(monitor, path, broken), verdict);
+		say_broken(target, broken, verdict->findings ? "" : without_findings(monitor, path, broken, now_ns),
+		           verdict);
 	} else if (!limited && verdict->findings) {
 		verdict->state = OW_PATH_BROKEN;
 		snprintf(verdict->cause, sizeof(verdict->cause), "worse than usual");
@@ -227,6 +245,40 @@ static void mark_named(const struct path *path, const struct ow_monitor_verdict 
 	}
 }
 
+/*
+ * A clock that moves makes one direction slower and the other faster by the same. So a changed delay is the clocks' if
+ * the other direction became faster by more than half as much; and, if that is not known, as long as it is within the
+ * error of both clocks, before and after.
+ */
+static bool is_of_clocks(const struct ow_plane_watch *watch, const struct ow_plane_watch *back)
+{
+	double usual, spread, usual_back;
+	if (!watch->last.has_delay || !ow_watch_usual(watch, &usual, &spread) || !(watch->last.clock_error_ns > 0))
+		return false;
+	double excess = watch->last.mean_ns - usual;
+	if (back && back->last.has_delay && ow_watch_usual(back, &usual_back, &spread))
+		return back->last.mean_ns - usual_back < -excess / 2;
+	return excess <= 2 * watch->last.clock_error_ns;
+}
+
+/* What was usual before a clock moved is not usual any more: both directions learn again. */
+static void forget_moved_clocks(struct ow_monitor *monitor, int64_t now_ns)
+{
+	for (uint32_t i = 0; i < monitor->places; i++) {
+		struct place *place = monitor->place[i];
+		const struct ow_plane_watch *watch = ow_monitor_watch_of(monitor, place, now_ns);
+		if (!watch || !watch->delay.changed)
+			continue;
+		const struct ow_plane_watch *back =
+			place->back ? ow_monitor_watch_of(monitor, place->back, now_ns) : NULL;
+		if (!is_of_clocks(watch, back))
+			continue;
+		ow_monitor_forget_delay(place);
+		if (place->back)
+			ow_monitor_forget_delay(place->back);
+	}
+}
+
 int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow_monitor_verdict **ret_verdicts,
                      uint32_t *ret_count, struct ow_error *err)
 {
@@ -234,6 +286,7 @@ int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow
 	monitor->verdict = calloc((size_t)monitor->paths + 1, sizeof(*monitor->verdict));
 	if (!monitor->verdict)
 		return ow_error_set(err, ENOMEM, "out of memory");
+	forget_moved_clocks(monitor, now_ns);
 	for (uint32_t i = 0; i < monitor->places; i++)
 		monitor->place[i]->named = false;
 	for (uint32_t i = 0; i < monitor->paths; i++) {

@@ -9,13 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A place that has a result now. */
+struct located {
+	const struct place *place;
+	const struct ow_plane_watch *watch;
+	bool explained; /* by a hop that was chosen */
+};
+
 struct hop {
 	const char *text;
 	size_t length;
-	uint32_t place; /* index in the monitor */
+	uint32_t place; /* index in `located` */
 };
 
 struct hops {
+	struct located *located;
+	uint32_t places;
 	struct hop *hop;
 	size_t count, room;
 };
@@ -60,30 +69,31 @@ static bool same(const struct hop *a, const struct hop *b)
 }
 
 /* A place on a path counts only if the verdict on the path names it: small changes are not located. */
-static bool is_changed(const struct place *place)
+static bool is_changed(const struct located *located)
 {
-	return (place->watch.delay.changed || place->watch.loss.changed) && (place->named || !place->on_paths);
+	const struct ow_plane_watch *watch = located->watch;
+	return (watch->delay.changed || watch->loss.changed) && (located->place->named || !located->place->on_paths);
 }
 
 /*
  * True if the place is clearly as usual. A place that is neither changed nor as usual may be about to change, and has
  * no vote.
  */
-static bool is_usual(const struct ow_monitor *monitor, const struct place *place)
+static bool is_usual(const struct ow_monitor *monitor, const struct located *located)
 {
 	double level = monitor->threshold / 4;
-	return place->watch.delay.sum < level && place->watch.loss.sum < level && !is_changed(place);
+	return located->watch->delay.sum < level && located->watch->loss.sum < level && !is_changed(located);
 }
 
 /* The number of changed places in this run of equal hops that no hop explains yet; 0 if one place in it is as usual. */
-static uint32_t explains(const struct ow_monitor *monitor, const struct hop *hop, size_t count, const bool *explained)
+static uint32_t explains(const struct ow_monitor *monitor, const struct hops *hops, const struct hop *hop, size_t count)
 {
 	uint32_t votes = 0;
 	for (size_t i = 0; i < count; i++) {
-		const struct place *place = monitor->place[hop[i].place];
-		if (is_usual(monitor, place))
+		const struct located *located = &hops->located[hop[i].place];
+		if (is_usual(monitor, located))
 			return 0;
-		votes += is_changed(place) && !explained[hop[i].place];
+		votes += is_changed(located) && !located->explained;
 	}
 	return votes;
 }
@@ -101,7 +111,7 @@ static int put(char *text, size_t size, const struct hop *hop)
 }
 
 /* Repeatedly takes the hop that explains most places, until no hop explains any. */
-static void choose(const struct ow_monitor *monitor, const struct hops *hops, bool *explained, char *text, size_t size)
+static void choose(const struct ow_monitor *monitor, struct hops *hops, char *text, size_t size)
 {
 	for (;;) {
 		uint32_t most = 0;
@@ -109,7 +119,7 @@ static void choose(const struct ow_monitor *monitor, const struct hops *hops, bo
 		for (size_t i = 0, next; i < hops->count; i = next) {
 			for (next = i + 1; next < hops->count && same(&hops->hop[i], &hops->hop[next]); next++)
 				;
-			uint32_t votes = explains(monitor, &hops->hop[i], next - i, explained);
+			uint32_t votes = explains(monitor, hops, &hops->hop[i], next - i);
 			if (votes > most) {
 				most = votes;
 				best = i;
@@ -119,27 +129,31 @@ static void choose(const struct ow_monitor *monitor, const struct hops *hops, bo
 		if (most == 0 || put(text, size, &hops->hop[best]) < 0)
 			return;
 		for (size_t i = best; i < best + length; i++)
-			explained[hops->hop[i].place] = true;
+			hops->located[hops->hop[i].place].explained = true;
 	}
 }
 
 int ow_monitor_locate(struct ow_monitor *monitor, int64_t now_ns, char *ret_hops, size_t size, struct ow_error *err)
 {
-	struct hops hops = {0};
-	bool *explained = calloc((size_t)monitor->places + 1, sizeof(*explained));
-	int r = explained ? 0 : -ENOMEM;
-	for (uint32_t i = 0; r == 0 && i < monitor->places; i++)
-		if (ow_monitor_is_fresh(monitor, monitor->place[i], now_ns))
-			r = add_hops(&hops, monitor->place[i]->name, i);
+	struct hops hops = {.located = calloc((size_t)monitor->places + 1, sizeof(*hops.located))};
+	int r = hops.located ? 0 : -ENOMEM;
+	for (uint32_t i = 0; r == 0 && i < monitor->places; i++) {
+		const struct place *place = monitor->place[i];
+		const struct ow_plane_watch *watch = ow_monitor_watch_of(monitor, place, now_ns);
+		if (!watch)
+			continue;
+		hops.located[hops.places] = (struct located){place, watch, false};
+		r = add_hops(&hops, place->name, hops.places++);
+	}
 	if (r == 0) {
 		ret_hops[0] = 0;
 		if (hops.count)
 			qsort(hops.hop, hops.count, sizeof(*hops.hop), by_text);
-		choose(monitor, &hops, explained, ret_hops, size);
+		choose(monitor, &hops, ret_hops, size);
 	} else {
 		ow_error_set(err, ENOMEM, "out of memory");
 	}
 	free(hops.hop);
-	free(explained);
+	free(hops.located);
 	return r;
 }

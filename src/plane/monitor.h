@@ -23,7 +23,7 @@ struct ow_monitor_options {
 };
 
 #define OW_MONITOR_PLACES_MAX  (1u << 17)
-#define OW_MONITOR_TARGETS_MAX 4096
+#define OW_MONITOR_TARGETS_MAX (1u << 17)
 
 struct ow_target {
 	const char *name;      /* as shown in the verdict */
@@ -32,11 +32,12 @@ struct ow_target {
 	 * those of all packets. */
 	const char *class_name;
 	double max_mean_ns, max_loss; /* NAN = no limit: the path is broken if it is worse than usual */
+	const char *place;            /* NULL, or the path is this place alone, whatever the network is */
 };
 
 int ow_monitor_create(const struct ow_monitor_options *options, struct ow_monitor **ret_monitor);
 void ow_monitor_free(struct ow_monitor *monitor);
-/* A path to watch; texts are copied. To be called before the first network. */
+/* A path to watch; texts are copied. One of the network has no verdict before the next ow_monitor_set_network(). */
 int ow_monitor_add_target(struct ow_monitor *monitor, const struct ow_target *target, struct ow_error *err);
 /*
  * The network from now on. The topology is not kept. If the network lacks the routers of a target or a path between
@@ -44,9 +45,15 @@ int ow_monitor_add_target(struct ow_monitor *monitor, const struct ow_target *ta
  */
 int ow_monitor_set_network(struct ow_monitor *monitor, const struct ow_topology *topology, const bool *is_mrouter,
                            int64_t now_ns, struct ow_error *err);
+/* Whether the interval is newer than the last one of its length that the place has. */
+bool ow_monitor_is_new(const struct ow_monitor *monitor, const char *place, const struct ow_watch_sample *sample);
 /*
- * One interval of one place. Ignored if it is older than the last interval of the place. -E2BIG beyond
+ * One interval of one place. Ignored if it is older than the last interval of this length of the place. -E2BIG beyond
  * OW_MONITOR_PLACES_MAX names.
+ *
+ * Intervals of two lengths, seconds and minutes, are watched side by side, because the usual spread is another one. The
+ * shorter ones decide where they come continuously and were there before the longer ones showed a change: seconds that
+ * are only sent when something is unusual have not seen what is usual.
  */
 int ow_monitor_add(struct ow_monitor *monitor, const char *place, const struct ow_watch_sample *sample,
                    struct ow_error *err);
@@ -60,11 +67,13 @@ struct ow_finding {
 	bool delay, loss; /* what has changed */
 	double usual_ns, spread_ns, now_ns; /* mean delay; NAN while not known */
 	double usual_loss, now_loss;
-	double z;        /* of the last interval; the larger one of delay and loss */
-	double strength; /* cumulative sum divided by its threshold; the larger one of delay and loss */
+	double whole_flows; /* share of what is lost now that was all of its flow from then on; NAN if nothing is lost */
+	double z;           /* of the last interval; the larger one of delay and loss */
+	double strength;    /* cumulative sum divided by its threshold; the larger one of delay and loss */
 	int64_t since_ns;
 	uint32_t intervals; /* how many intervals the change has lasted */
 	bool active;
+	int64_t length_ns; /* of the intervals that show it */
 };
 
 enum ow_path_state {
@@ -83,8 +92,8 @@ struct ow_monitor_verdict {
 };
 
 /*
- * Verdicts on all targets, from the last results of each place as of the interval that starts at now_ns. Valid until
- * the next call.
+ * Verdicts on all targets, from the last results of each place as of the interval that contains now_ns or ends with it.
+ * Valid until the next call.
  */
 int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow_monitor_verdict **ret_verdicts,
                      uint32_t *ret_count, struct ow_error *err);

@@ -6,12 +6,22 @@
 
 /* Shared by the files of the monitor. */
 
-struct place {
+#define GRAINS 2
+
+/* The intervals of one length. */
+struct grain {
+	int64_t length_ns;
+	int64_t run_ns; /* the start of the first interval since the last gap */
 	struct ow_plane_watch watch;
-	bool seen;             /* at least one result has arrived */
-	bool named;            /* changed, and named in the last verdict on a path */
-	uint32_t on_paths;     /* how often it is on the paths of targets */
-	int64_t held_until_ns; /* end of the hold time of a place whose path no longer exists; 0 = not held */
+};
+
+struct place {
+	struct grain *grain[GRAINS]; /* the shorter intervals first; NULL behind them */
+	char cause[160];             /* why the last interval has no values; "" if it has */
+	bool named;                  /* changed, and named in the last verdict on a path */
+	struct place *back;          /* the other direction, if it is known */
+	uint32_t on_paths;           /* how often it is on the paths of targets */
+	int64_t held_until_ns;       /* end of the hold time of a place whose path no longer exists; 0 = not held */
 	char name[];
 };
 
@@ -39,5 +49,13 @@ struct ow_monitor {
 
 /* The i-th place of the path: the place of its class once that has had a result. */
 struct place *ow_monitor_place_of(const struct path *path, uint32_t i);
-/* True if the place has a result that is valid for the interval that starts at now_ns. */
-bool ow_monitor_is_fresh(const struct ow_monitor *monitor, const struct place *place, int64_t now_ns);
+/* The watch that counts now: of the intervals that the place has results of for now_ns. NULL: there are none. */
+const struct ow_plane_watch *ow_monitor_watch_of(const struct ow_monitor *monitor, const struct place *place,
+                                                 int64_t now_ns);
+/* What is usual of its delay is learned again. */
+void ow_monitor_forget_delay(struct place *place);
+/* True if the place has had a result. */
+static inline bool ow_monitor_is_seen(const struct place *place)
+{
+	return place->grain[0] != NULL;
+}

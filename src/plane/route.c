@@ -120,6 +120,21 @@ int ow_route_find(const struct ow_topology *topology, const bool *is_mrouter, ui
 	return r;
 }
 
+int ow_route_alone(struct ow_route *ret_route)
+{
+	struct ow_way *way = calloc(1, sizeof(*way));
+	struct ow_place *place = calloc(1, sizeof(*place));
+	if (!way || !place) {
+		free(way);
+		free(place);
+		return -ENOMEM;
+	}
+	*place = (struct ow_place){false, 0, 2};
+	*way = (struct ow_way){.share = 1, .place = place, .places = 1};
+	*ret_route = (struct ow_route){.way = way, .ways = 1};
+	return 0;
+}
+
 void ow_route_done(struct ow_route *route)
 {
 	for (uint32_t i = 0; i < route->ways; i++) {
@@ -146,5 +161,28 @@ bool ow_place_text(const struct ow_topology *topology, const struct ow_way *way,
 		if (used >= OW_PLACE_TEXT)
 			return false;
 	}
+	return true;
+}
+
+bool ow_place_reverse(const char *name, char ret_name[OW_PLACE_TEXT])
+{
+	const char *bracket = strchr(name, '['), *first = bracket ? bracket + 1 : name, *last = strrchr(name, '>');
+	if (!last || last < first || strlen(name) >= OW_PLACE_TEXT)
+		return false;
+	const char *end = last + 1;
+	while (*end && *end != ']' && *end != '/' && strncmp(end, " (", 2) != 0)
+		end++;
+	size_t used = (size_t)(first - name);
+	memcpy(ret_name, name, used);
+	for (const char *stop = end, *at = end; at >= first; at--) {
+		if (at > first && at[-1] != '>')
+			continue;
+		memcpy(ret_name + used, at, (size_t)(stop - at));
+		used += (size_t)(stop - at);
+		if (at > first)
+			ret_name[used++] = '>';
+		stop = at - 1;
+	}
+	snprintf(ret_name + used, OW_PLACE_TEXT - used, "%s", end);
 	return true;
 }

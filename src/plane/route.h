@@ -32,6 +32,8 @@ struct ow_route {
 /* -ENOENT with an error message if there is no way; -E2BIG. */
 int ow_route_find(const struct ow_topology *topology, const bool *is_mrouter, uint32_t from, uint32_t to,
                   struct ow_route *ret_route, struct ow_error *err);
+/* A route of one place between two routers without numbers. -ENOMEM. */
+int ow_route_alone(struct ow_route *ret_route);
 void ow_route_done(struct ow_route *route);
 
 /*
@@ -41,3 +43,8 @@ void ow_route_done(struct ow_route *route);
 #define OW_PLACE_TEXT 1024
 bool ow_place_text(const struct ow_topology *topology, const struct ow_way *way, const struct ow_place *place,
                    char text[OW_PLACE_TEXT]);
+/*
+ * The name of the other direction: "D>E>F" of "F>E>D", "F[C>A]" of "F[A>C]". What is behind '/' or " (" stays at the
+ * end. Returns false if the name has no directions.
+ */
+bool ow_place_reverse(const char *name, char ret_name[OW_PLACE_TEXT]);

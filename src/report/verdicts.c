@@ -43,33 +43,91 @@ static void put_path(FILE *out, const struct ow_style *style, const struct ow_mo
 	fputs(name, out);
 }
 
-void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns,
-                       const struct ow_monitor_verdict *verdict, const char *hops)
+static void put_clean(FILE *out, const struct ow_style *style, int indent, const char *text)
 {
-	char time[OW_FORMAT], mean[OW_DURATION_TEXT], cause[sizeof(verdict->cause)];
-	fprintf(out, "%s  ", ow_format_local(now_ns, "%H:%M:%S", time));
-	put_path(out, style, verdict);
-	if (verdict->state == OW_PATH_OK) {
-		ow_duration_text(verdict->composed.mean_ns.value, mean);
-		fprintf(out, ": ok, %s on average%s\n", mean,
-		        verdict->findings ? "; but a part of it has changed" : "");
-	} else {
-		ow_format_clean(verdict->cause, !style->utf8, cause, sizeof(cause));
-		/* Text behind the cause gets its own line. */
-		char *more = strstr(cause, "; ");
-		if (more)
-			*more = 0;
-		fprintf(out, ": %s%s\n", verdict->state == OW_PATH_UNKNOWN ? "cannot be said: " : "", cause);
-		if (more)
-			fprintf(out, "            %s\n", more + 2);
+	char clean[OW_REPORT_SENTENCE];
+	ow_format_clean(text, !style->utf8, clean, sizeof(clean));
+	if (style->terminal)
+		ow_format_wrap(out, clean, indent, style->width);
+	else
+		fprintf(out, "%s\n", clean);
+}
+
+#define INDENT 12
+
+/* Text behind the cause gets its own line. */
+static void put_cause(FILE *out, const struct ow_style *style, const char *before, const char *cause, int indent)
+{
+	char line[OW_REPORT_SENTENCE];
+	const char *more = strstr(cause, "; ");
+	snprintf(line, sizeof(line), "%s%.*s", before, more ? (int)(more - cause) : (int)strlen(cause), cause);
+	put_clean(out, style, indent, line);
+	if (more) {
+		fprintf(out, "%*s", INDENT, "");
+		put_clean(out, style, INDENT, more + 2);
 	}
-	for (uint32_t i = 0; i < verdict->findings; i++)
-		put_finding(out, style, &verdict->finding[i]);
+}
+
+static void put_end(FILE *out, const struct ow_style *style, const struct ow_incident *incident, int indent)
+{
+	char line[OW_REPORT_SENTENCE], time[OW_FORMAT], lasted[OW_DURATION_TEXT];
+	ow_duration_text((double)(incident->until_ns - incident->since_ns), lasted);
+	snprintf(line, sizeof(line), "ended: %s since %s, after %s", incident->cause,
+	         ow_format_local(incident->until_ns, "%H:%M:%S", time), lasted);
+	put_clean(out, style, indent, line);
+}
+
+void ow_report_incident(FILE *out, const struct ow_style *style, enum ow_incident_event event, int64_t now_ns,
+                        const struct ow_incident *incident)
+{
+	char time[OW_FORMAT], name[OW_INCIDENT_SUBJECT];
+	int indent = (int)ow_format_clean(incident->subject, !style->utf8, name, sizeof(name)) + 16;
+	if (indent > style->width / 2)
+		indent = INDENT;
+	fprintf(out, "%s  %s: ", ow_format_local(now_ns, "%H:%M:%S", time), name);
+	if (event == OW_INCIDENT_END) {
+		put_end(out, style, incident, indent);
+		return;
+	}
+	put_cause(out, style,
+	          incident->kind == OW_INCIDENT_UNMEASURED ? "not measured: "
+	          : event == OW_INCIDENT_WORSE             ? "worse: "
+	                                                   : "",
+	          incident->cause, indent);
+	for (uint32_t i = 0; incident->measured && i < incident->findings; i++)
+		put_finding(out, style, &incident->finding[i]);
 	/* More precise than the places, if it is not the same name. */
-	if (verdict->findings && *hops && strcmp(hops, verdict->finding[0].place) != 0) {
-		char clean[512];
-		ow_format_clean(hops, !style->utf8, clean, sizeof(clean));
-		fprintf(out, "            all that has changed is explained by %s\n", clean);
+	if (incident->findings && *incident->hops && strcmp(incident->hops, incident->finding[0].place) != 0) {
+		fprintf(out, "%*sall that has changed is explained by ", INDENT, "");
+		put_clean(out, style, INDENT, incident->hops);
+	}
+}
+
+/* "it loses 2.1%, usually 0%", "it takes 5 ms, usually 2 ms". */
+static size_t put_numbers(const struct ow_finding *finding, char *text, size_t size)
+{
+	char now[OW_DURATION_TEXT], usual[OW_DURATION_TEXT], loss[OW_FORMAT], usual_loss[OW_FORMAT];
+	size_t used = (size_t)snprintf(text, size, "%.200s", finding->place);
+	ow_duration_text(finding->now_ns, now);
+	ow_duration_text(finding->usual_ns, usual);
+	if (finding->loss && used < size)
+		used += (size_t)snprintf(text + used, size - used, " loses %s, usually %s",
+		                         ow_format_percent(finding->now_loss, loss),
+		                         ow_format_percent(finding->usual_loss, usual_loss));
+	if (finding->delay && used < size && isfinite(finding->now_ns))
+		used += (size_t)snprintf(text + used, size - used, "%s takes %s, usually %s",
+		                         finding->loss ? " and" : "", now, usual);
+	return used < size ? used : size - 1;
+}
+
+void ow_report_incident_sentence(const struct ow_incident *incident, char text[OW_REPORT_SENTENCE])
+{
+	size_t used =
+		(size_t)snprintf(text, OW_REPORT_SENTENCE, "%.200s: %s%.300s", incident->subject,
+	                         incident->kind == OW_INCIDENT_UNMEASURED ? "not measured: " : "", incident->cause);
+	for (uint32_t i = 0; i < incident->findings && used + 3 < OW_REPORT_SENTENCE; i++) {
+		used += (size_t)snprintf(text + used, OW_REPORT_SENTENCE - used, "; ");
+		used += put_numbers(&incident->finding[i], text + used, OW_REPORT_SENTENCE - used);
 	}
 }
 
@@ -148,6 +206,8 @@ static void json_finding(struct ow_json *json, const struct ow_finding *finding)
 	ow_json_number(json, "now_ns", finding->now_ns);
 	ow_json_number(json, "usual_loss", finding->usual_loss);
 	ow_json_number(json, "now_loss", finding->now_loss);
+	ow_json_number(json, "whole_flows", finding->whole_flows);
+	ow_json_integer(json, "length_ns", finding->length_ns);
 	ow_json_number(json, "sigmas", finding->z);
 	ow_json_end(json);
 }
@@ -165,6 +225,8 @@ static void json_composed(struct ow_json *json, const struct ow_composed *compos
 	ow_json_number(json, "clock_error_ns", composed->clock_error_ns);
 	ow_json_count(json, "places", composed->places);
 	ow_json_count(json, "missing", composed->missing);
+	ow_json_count(json, "folded", composed->folded);
+	ow_json_integer_if(json, "length_ns", composed->length_ns > 0, composed->length_ns);
 	ow_json_flag(json, "active", composed->active);
 }
 
@@ -185,16 +247,48 @@ static void json_verdict(struct ow_json *json, const struct ow_monitor_verdict *
 	ow_json_end(json);
 }
 
-void ow_report_verdicts_json(FILE *out, int64_t now_ns, const struct ow_monitor_verdict *verdict, uint32_t count,
-                             const char *hops)
+void ow_report_verdicts_json(FILE *out, int64_t start_ns, int64_t length_ns, const struct ow_monitor_verdict *verdict,
+                             uint32_t count, const char *hops)
 {
 	struct ow_json json = {.out = out};
 	ow_json_object(&json, NULL);
-	ow_json_integer(&json, "start_ns", now_ns);
+	ow_json_integer(&json, "start_ns", start_ns);
+	ow_json_integer(&json, "length_ns", length_ns);
 	ow_json_string(&json, "explained_by", hops);
 	ow_json_array(&json, "paths");
 	for (uint32_t i = 0; i < count; i++)
 		json_verdict(&json, &verdict[i]);
+	ow_json_end(&json);
+	ow_json_end(&json);
+}
+
+void ow_report_incident_json(FILE *out, enum ow_incident_event event, int64_t now_ns,
+                             const struct ow_incident *incident)
+{
+	struct ow_json json = {.out = out};
+	char sentence[OW_REPORT_SENTENCE];
+	ow_report_incident_sentence(incident, sentence);
+	ow_json_object(&json, NULL);
+	ow_json_object(&json, "incident");
+	ow_json_string(&json, "id", incident->id);
+	ow_json_string(&json, "event", ow_incident_event_name[event]);
+	ow_json_count(&json, "number", incident->events);
+	ow_json_string(&json, "kind", ow_incident_kind_name[incident->kind]);
+	ow_json_string(&json, "subject", incident->subject);
+	ow_json_string(&json, "from", incident->target ? incident->target->from : NULL);
+	ow_json_string(&json, "to", incident->target ? incident->target->to : NULL);
+	ow_json_integer(&json, "time_ns", now_ns);
+	ow_json_integer(&json, "since_ns", incident->since_ns);
+	ow_json_integer_if(&json, "until_ns", event == OW_INCIDENT_END, incident->until_ns);
+	ow_json_flag(&json, "measured", incident->measured);
+	ow_json_integer_if(&json, "length_ns", incident->length_ns > 0, incident->length_ns);
+	ow_json_string(&json, "cause", incident->cause);
+	ow_json_string(&json, "summary", sentence);
+	ow_json_string(&json, "explained_by", incident->hops);
+	ow_json_array(&json, "responsible");
+	for (uint32_t i = 0; i < incident->findings; i++)
+		json_finding(&json, &incident->finding[i]);
+	ow_json_end(&json);
 	ow_json_end(&json);
 	ow_json_end(&json);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads results of points from stores and lines of JSON, once or continuously. */
 #include "station/input.h"
+#include "base/clock.h"
 #include "base/time.h"
 #include "result/result_read.h"
 #include "store/stored.h"
@@ -14,6 +15,9 @@
 
 /* How long before its last result a store is read again: lanes do not end at the same time. */
 #define OVERLAP_NS (60 * OW_NS_PER_S)
+
+/* Where a store is followed from, unless the caller says so. */
+#define HISTORY_NS (3 * 3600 * OW_NS_PER_S)
 
 struct source {
 	const char *path;
@@ -37,7 +41,7 @@ static bool is_store(int fd)
 	return pread(fd, start, sizeof(start), 0) == sizeof(start) && memcmp(start, "SQLite format 3", 16) == 0;
 }
 
-static int open_source(struct source *source, const char *path, int64_t since_ns, struct ow_error *err)
+static int open_source(struct source *source, const char *path, bool follow, int64_t since_ns, struct ow_error *err)
 {
 	source->path = path;
 	source->since_ns = since_ns;
@@ -45,6 +49,9 @@ static int open_source(struct source *source, const char *path, int64_t since_ns
 	if (source->fd < 0)
 		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
 	if (is_store(source->fd)) {
+		/* What is usual is learned from the last hours, not from years. */
+		if (follow && since_ns <= 0)
+			source->since_ns = ow_clock_real_ns() - HISTORY_NS;
 		close(source->fd);
 		source->fd = -1;
 		return ow_stored_open(path, &source->stored, err);
@@ -62,7 +69,7 @@ int ow_station_input_open(char *const *paths, int count, bool follow, int64_t si
 	input->follow = follow;
 	for (int i = 0; i < count; i++) {
 		input->count++;
-		int r = open_source(&input->source[i], paths[i], since_ns, err);
+		int r = open_source(&input->source[i], paths[i], follow, since_ns, err);
 		if (r < 0) {
 			ow_station_input_close(input);
 			return r;

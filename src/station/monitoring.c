@@ -2,189 +2,166 @@
 /* The main loop of the monitoring station: results wait until their interval is complete, then every path is judged. */
 #include "station/monitoring.h"
 
-#include "result/result_clock.h"
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/time.h"
+#include "base/word.h"
+#include "station/wait.h"
 #include "station/input.h"
+#include "station/lanes.h"
 #include "station/network.h"
+#include "station/sample.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 /* How often new results are looked for. */
 #define POLL_MS 200
-/* An interval is judged when all places have a result for it, or after this time. */
-#define PATIENCE_NS (3 * OW_NS_PER_S)
-#define WAITING_MAX (1u << 22)
-
-/* A result that waits for its interval to be judged. */
-struct waiting {
-	char *place;
-	struct ow_watch_sample sample;
-	int64_t came_ns; /* by the steady clock */
-};
+/* Results that arrive now may be this far ahead of this host's clock. */
+#define AHEAD_NS (60 * OW_NS_PER_S)
+/* Ends of intervals that are closer together are judged together. */
+#define JUDGE_STEP_NS (100 * OW_NS_PER_MS)
 
 struct monitoring {
 	const struct ow_monitoring *how;
 	const struct ow_station *station;
 	struct ow_monitor *monitor;
+	struct ow_incidents *incidents;
 	struct ow_station_input *input;
+	struct ow_wait *wait;
+	struct ow_lanes *lanes;
+	uint32_t lanes_known; /* lanes that the network contains */
 	struct ow_topology *topology;
 	bool *is_mrouter;
 	int64_t refreshed_ns;
-	struct waiting *waiting;
-	size_t waits, room;
-	enum ow_path_state *state; /* of each target, as reported last */
-	uint32_t *told;            /* number of findings reported last */
-	bool told_any;             /* at least one path could be judged at some time */
-	int64_t judged_ns;
-	struct ow_monitoring_end *end;
+	bool told_any;                           /* at least one path could be judged at some time */
+	int64_t judged_ns;                       /* the end of the last interval that was judged */
+	int64_t judged_at_ns;                    /* when that was, by the steady clock */
+	int64_t length_ns;                       /* of that interval */
+	bool pending;                            /* results have come that are not judged yet */
+	struct ow_monitoring_count *count, told; /* told: as of the last warning */
 	struct ow_error *err;
 };
 
-/* What the clocks may add to a delay; NAN = not known. */
-static double clock_error_ns(const struct ow_interval_result *result)
+/* -- results ----------------------------------------------------------------------------------------------------------
+ */
+
+static void count_first(uint64_t *count, char name[OW_RESULT_NAME + 16], const char *what, const char *value)
 {
-	int64_t from = result->clock_from.error_ns, to = result->clock_to.error_ns;
-	if (*result->clock_method)
-		return ow_result_clock_error_ns(result);
-	return from != OW_CLOCK_UNKNOWN && to != OW_CLOCK_UNKNOWN ? (double)from + (double)to : (double)NAN;
+	if ((*count)++ == 0)
+		snprintf(name, OW_RESULT_NAME + 16, "%s %s", what, value);
 }
 
-void ow_station_sample(const struct ow_interval_result *result, struct ow_watch_sample *ret_sample)
+/* Whether the station can use the result; counts those that it cannot use. */
+static bool is_usable(struct monitoring *m, const struct ow_interval_result *result)
 {
-	bool known = result->status != OW_RESULT_UNKNOWN;
-	/* The clocks' error is the same from one interval to the next: it hides no change. */
-	struct ow_interval_result sampled = *result;
-	ow_result_clock_narrow(&sampled);
-	const struct ow_value *mean = &sampled.mean_ns, *stddev = &sampled.stddev_ns;
-	*ret_sample = (struct ow_watch_sample){
-		.start_ns = result->start_ns,
-		.length_ns = result->length_ns,
-		.has_delay = known && mean->status != OW_VALUE_NONE && result->samples,
-		.has_loss = known && result->loss_ratio.status != OW_VALUE_NONE && result->sent > result->pending,
-		.mean_ns = mean->value,
-		.stddev_ns = stddev->status == OW_VALUE_NONE ? 0 : stddev->value,
-		.mean_error_ns = mean->status == OW_VALUE_ESTIMATED ? (mean->high - mean->low) / 3.92 : 0,
-		.stddev_error_ns = stddev->status == OW_VALUE_ESTIMATED ? (stddev->high - stddev->low) / 3.92 : 0,
-		.clock_error_ns = clock_error_ns(result),
-		.samples = result->samples,
-		.sent = result->sent - result->pending,
-		.lost = result->lost,
-		.active = result->active,
-	};
+	if (ow_station_is_round_trip(result))
+		return false;
+	m->count->results++;
+	if (!ow_station_times_valid(result)) {
+		count_first(&m->count->odd, m->count->odd_name, "segment", result->segment);
+		return false;
+	}
+	/* One wrong clock must not move the time of all others. */
+	if (m->how->follow && result->start_ns > ow_clock_real_ns() + AHEAD_NS) {
+		count_first(&m->count->ahead, m->count->ahead_name, "point", result->from);
+		return false;
+	}
+	return result->start_ns < m->how->until_ns;
+}
+
+/* A segment of a network that nobody described is a path of its own. */
+static int watch_alone(struct monitoring *m, const struct ow_lane_place *lane)
+{
+	char name[OW_PLACE_TEXT];
+	const char *more = strpbrk(lane->place, "(/");
+	if (!ow_station_by_segments(m->station) || m->station->targets)
+		return 0;
+	snprintf(name, sizeof(name), "%s to %s%s%s", lane->from, lane->to,
+	         !more          ? ""
+	         : *more == '(' ? " "
+	                        : ", ",
+	         !more ? "" : more + (*more == '/'));
+	struct ow_target target = {.name = name,
+	                           .from = lane->from,
+	                           .to = lane->to,
+	                           .max_mean_ns = NAN,
+	                           .max_loss = NAN,
+	                           .place = lane->place};
+	return ow_monitor_add_target(m->monitor, &target, m->err);
 }
 
 static int on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct monitoring *m = arg;
-	char place[OW_PLACE_TEXT];
-	if (result->start_ns >= m->how->until_ns || result->start_ns <= m->judged_ns)
+	struct ow_watch_sample sample;
+	bool is_new, full;
+	if (!is_usable(m, result))
 		return 0;
-	if (ow_station_is_round_trip(result))
-		return 0;
-	m->end->results++;
-	if (!ow_station_place(m->station, result, place)) {
-		if (m->end->homeless++ == 0)
-			memcpy(m->end->homeless_name, result->segment, sizeof(m->end->homeless_name));
+	const struct ow_lane_place *lane = ow_lanes_find(m->lanes, result, &is_new, &full);
+	if (!lane) {
+		m->count->surplus += full;
+		return full ? 0 : ow_error_set(m->err, ENOMEM, "out of memory");
+	}
+	if (!lane->place) {
+		count_first(&m->count->homeless, m->count->homeless_name, "segment", result->segment);
 		return 0;
 	}
-	if (m->waits == WAITING_MAX)
-		return ow_error_set(m->err, E2BIG, "more than %u results at once: select fewer with --since",
-		                    WAITING_MAX);
-	if (OW_GROW(m->waiting, m->room, m->waits + 1) < 0)
-		return ow_error_set(m->err, ENOMEM, "out of memory");
-	struct waiting *waiting = &m->waiting[m->waits];
-	*waiting = (struct waiting){.place = strdup(place), .came_ns = ow_clock_steady_ns()};
-	if (!waiting->place)
-		return ow_error_set(m->err, ENOMEM, "out of memory");
-	ow_station_sample(result, &waiting->sample);
-	m->waits++;
-	return 0;
-}
-
-static int by_start(const void *pa, const void *pb)
-{
-	const struct waiting *a = pa, *b = pb;
-	if (a->sample.start_ns != b->sample.start_ns)
-		return a->sample.start_ns < b->sample.start_ns ? -1 : 1;
-	return strcmp(a->place, b->place);
-}
-
-/* -- verdicts ---------------------------------------------------------------------------------------------------------
- */
-
-static int judge(struct monitoring *m, int64_t now_ns)
-{
-	const struct ow_monitor_verdict *verdict;
-	uint32_t count;
-	char hops[512];
-	int r = ow_monitor_judge(m->monitor, now_ns, &verdict, &count, m->err);
-	if (r == 0)
-		r = ow_monitor_locate(m->monitor, now_ns, hops, sizeof(hops), m->err);
-	if (r < 0)
+	int r = is_new ? watch_alone(m, lane) : 0;
+	ow_station_sample(result, &sample);
+	if (r < 0 || !ow_monitor_is_new(m->monitor, lane->place, &sample))
 		return r;
-	for (uint32_t i = 0; i < count; i++) {
-		m->end->broke |= verdict[i].state == OW_PATH_BROKEN;
-		m->told_any |= verdict[i].state != OW_PATH_UNKNOWN;
-		bool is_news = verdict[i].state != m->state[i] || verdict[i].findings > m->told[i];
-		/* At the start no path can be judged: this is not reported. */
-		bool silent = verdict[i].state == OW_PATH_UNKNOWN && m->judged_ns == INT64_MIN;
-		if (is_news && !silent)
-			m->how->on_news(m->how->arg, now_ns, &verdict[i], hops);
-		m->state[i] = verdict[i].state;
-		m->told[i] = verdict[i].findings;
-	}
-	m->how->on_interval(m->how->arg, now_ns, verdict, count, hops);
-	m->judged_ns = now_ns;
-	return 0;
+	return ow_wait_add(m->wait, lane->place, &sample, ow_clock_steady_ns(), m->err);
 }
 
-/* Judges the complete intervals: all but the newest two, or, at the end, all. */
-static int advance(struct monitoring *m, bool all)
+static void warn(struct monitoring *m, uint64_t *told, uint64_t count, const char *what, const char *first)
 {
-	size_t done = 0;
-	int r = 0;
-	if (!m->waits)
-		return 0;
-	qsort(m->waiting, m->waits, sizeof(*m->waiting), by_start);
-	int64_t newest_ns = m->waiting[m->waits - 1].sample.start_ns, now_ns = ow_clock_steady_ns();
-	while (r == 0 && done < m->waits) {
-		const struct ow_watch_sample *first = &m->waiting[done].sample;
-		int64_t start_ns = first->start_ns, came_ns = m->waiting[done].came_ns;
-		if (!all && newest_ns - start_ns < 2 * first->length_ns && now_ns - came_ns < PATIENCE_NS)
-			break;
-		for (; r == 0 && done < m->waits && m->waiting[done].sample.start_ns == start_ns; done++) {
-			r = ow_monitor_add(m->monitor, m->waiting[done].place, &m->waiting[done].sample, m->err);
-			free(m->waiting[done].place);
-		}
-		if (r == 0)
-			r = judge(m, start_ns);
-	}
-	m->waits -= done;
-	memmove(m->waiting, m->waiting + done, m->waits * sizeof(*m->waiting));
-	return r;
+	struct ow_error line;
+	if (!count || *told)
+		return;
+	*told = count;
+	ow_error_set(&line, EINVAL, "%llu %s %s%s%s", (unsigned long long)count, ow_plural(count, "result", "results"),
+	             what, *first ? ", the first of " : "", first);
+	m->how->on_warning(m->how->arg, line.text);
+}
+
+/* Once for each kind: results that are not used. */
+static void warn_of_results(struct monitoring *m)
+{
+	const struct ow_monitoring_count *count = m->count;
+	warn(m, &m->told.homeless, count->homeless, "without a place ('places' of the station says where they belong)",
+	     count->homeless_name);
+	warn(m, &m->told.ahead, count->ahead, "not used because they start in the future", count->ahead_name);
+	warn(m, &m->told.odd, count->odd, "not used because of their time or length", count->odd_name);
+	warn(m, &m->told.surplus, count->surplus, "not used because there are too many lanes", "");
 }
 
 /* -- the network ------------------------------------------------------------------------------------------------------
  */
+
+static int find_network(struct monitoring *m, struct ow_topology **ret_topology, bool **ret_is_mrouter)
+{
+	if (!ow_station_by_segments(m->station))
+		return ow_station_network(m->station, ret_topology, ret_is_mrouter, m->err);
+	m->lanes_known = ow_lanes_count(m->lanes);
+	return ow_lanes_network(m->lanes, ret_topology, ret_is_mrouter, m->err);
+}
 
 static int read_network(struct monitoring *m)
 {
 	struct ow_topology *topology;
 	bool *is_mrouter;
 	char changes[400];
-	int r = ow_station_network(m->station, &topology, &is_mrouter, m->err);
+	int r = find_network(m, &topology, &is_mrouter);
 	if (r < 0)
 		return r;
 	bool changed = !m->topology || ow_station_network_changes(m->topology, topology, changes, sizeof(changes));
 	if (changed)
 		r = ow_monitor_set_network(m->monitor, topology, is_mrouter, ow_clock_real_ns(), m->err);
-	if (changed && m->topology)
+	if (changed && m->topology && !ow_station_by_segments(m->station))
 		m->how->on_network(m->how->arg, ow_clock_real_ns(), changes);
 	ow_topology_free(m->topology);
 	free(m->is_mrouter);
@@ -196,29 +173,97 @@ static int read_network(struct monitoring *m)
 /* Reads the network again at regular times. If it cannot be read, the station keeps the last one. */
 static void refresh(struct monitoring *m)
 {
-	struct ow_error err, *err_then = m->err;
+	struct ow_error err, text, *err_then = m->err;
 	int64_t now_ns = ow_clock_steady_ns();
-	if (now_ns - m->refreshed_ns < m->station->refresh_ns)
+	if (now_ns - m->refreshed_ns < m->station->refresh_ns || ow_station_by_segments(m->station))
 		return;
 	m->refreshed_ns = now_ns;
 	m->err = &err;
-	if (read_network(m) < 0)
-		m->how->on_stale_network(m->how->arg, err.text);
+	if (read_network(m) < 0) {
+		ow_error_set(&text, EIO, "%.400s; the last known network is used", err.text);
+		m->how->on_warning(m->how->arg, text.text);
+	}
 	m->err = err_then;
 }
 
+/* -- verdicts ---------------------------------------------------------------------------------------------------------
+ */
+
+static int judge(struct monitoring *m, int64_t now_ns)
+{
+	const struct ow_monitor_verdict *verdict;
+	uint32_t count;
+	char hops[512];
+	int r = 0;
+	/* Paths over several segments are found again when there are new ones. */
+	if (ow_station_by_segments(m->station) && m->station->targets && m->lanes_known != ow_lanes_count(m->lanes))
+		r = read_network(m);
+	if (r == 0)
+		r = ow_monitor_judge(m->monitor, now_ns, &verdict, &count, m->err);
+	if (r == 0)
+		r = ow_monitor_locate(m->monitor, now_ns, hops, sizeof(hops), m->err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < count; i++) {
+		m->count->broke |= verdict[i].state == OW_PATH_BROKEN;
+		m->told_any |= verdict[i].state != OW_PATH_UNKNOWN;
+	}
+	m->judged_ns = now_ns;
+	m->judged_at_ns = ow_clock_steady_ns();
+	m->pending = false;
+	if (ow_incidents_update(m->incidents, now_ns, verdict, count, hops) < 0)
+		return ow_error_set(m->err, ENOMEM, "out of memory");
+	m->how->on_interval(m->how->arg, now_ns - m->length_ns, m->length_ns, verdict, count, hops);
+	return 0;
+}
+
+/* Judges the complete intervals, in the order of their ends. Results that come late count from the next verdict on. */
+static int advance(struct monitoring *m, bool all)
+{
+	const char *place;
+	struct ow_watch_sample sample;
+	int64_t end_ns = INT64_MIN, now_ns = ow_clock_steady_ns();
+	int r = 0;
+	while (r == 0 && ow_wait_next(m->wait, all, now_ns, &place, &sample)) {
+		int64_t next_ns = sample.start_ns + sample.length_ns;
+		if (m->pending && end_ns > m->judged_ns && next_ns - end_ns > 0 &&
+		    (m->judged_ns == INT64_MIN || end_ns - m->judged_ns >= JUDGE_STEP_NS))
+			r = judge(m, end_ns);
+		if (r == 0)
+			r = ow_monitor_add(m->monitor, place, &sample, m->err);
+		if (!m->pending || sample.length_ns < m->length_ns)
+			m->length_ns = sample.length_ns;
+		m->pending = true;
+		end_ns = next_ns > end_ns ? next_ns : end_ns;
+	}
+	if (r == 0 && m->pending)
+		r = judge(m, end_ns > m->judged_ns ? end_ns : m->judged_ns);
+	return r;
+}
+
+/* If no results come at all, time goes on all the same. */
+static int advance_without_results(struct monitoring *m)
+{
+	int64_t silent_ns = ow_clock_steady_ns() - m->judged_at_ns;
+	int64_t stale_ns = m->station->options.stale_ns > 0 ? m->station->options.stale_ns : 10 * OW_NS_PER_S;
+	if (m->judged_ns == INT64_MIN || silent_ns < stale_ns + m->length_ns)
+		return 0;
+	return judge(m, m->judged_ns + silent_ns);
+}
+
+/* -- the run ----------------------------------------------------------------------------------------------------------
+ */
+
 static int prepare(struct monitoring *m)
 {
-	int r = ow_monitor_create(&m->station->options, &m->monitor);
-	if (r < 0)
+	if (ow_monitor_create(&m->station->options, &m->monitor) < 0 || ow_wait_create(&m->wait) < 0 ||
+	    ow_lanes_create(m->station, &m->lanes) < 0 ||
+	    ow_incidents_create(m->how->on_incident, m->how->arg, &m->incidents) < 0)
 		return ow_error_set(m->err, ENOMEM, "out of memory");
+	int r = 0;
 	for (unsigned i = 0; r == 0 && i < m->station->targets; i++)
 		r = ow_monitor_add_target(m->monitor, &m->station->target[i], m->err);
-	m->state = calloc(m->station->targets, sizeof(*m->state));
-	m->told = calloc(m->station->targets, sizeof(*m->told));
-	if (r == 0 && (!m->state || !m->told))
-		r = ow_error_set(m->err, ENOMEM, "out of memory");
-	if (r == 0)
+	if (r == 0 && !ow_station_by_segments(m->station))
 		r = read_network(m);
 	m->refreshed_ns = ow_clock_steady_ns();
 	return r;
@@ -234,6 +279,8 @@ static int watch(struct monitoring *m)
 		if (r == 0)
 			r = advance(m, ended);
 		if (r == 0 && m->how->follow && !ended) {
+			r = advance_without_results(m);
+			warn_of_results(m);
 			refresh(m);
 			nanosleep(&pause, NULL);
 		}
@@ -246,7 +293,7 @@ static int finish(struct monitoring *m)
 	const struct ow_monitor_verdict *verdict;
 	uint32_t count;
 	struct ow_monitor_count counts;
-	if (!m->end->results)
+	if (!m->count->results)
 		return ow_error_set(m->err, ENODATA, "the input has no final results");
 	if (m->judged_ns == INT64_MIN)
 		return ow_error_set(m->err, ENODATA, "none of the results belongs to a place of the station");
@@ -258,34 +305,33 @@ static int finish(struct monitoring *m)
 	return m->told_any
 	               ? 0
 	               : ow_error_set(m->err, ENODATA, "no path could be judged at any time, the first because: %.300s",
-	                              verdict[0].cause);
+	                              count ? verdict[0].cause : "there is none");
 }
 
 static void release(struct monitoring *m)
 {
-	for (size_t i = 0; i < m->waits; i++)
-		free(m->waiting[i].place);
-	free(m->waiting);
-	free(m->state);
-	free(m->told);
 	free(m->is_mrouter);
 	ow_topology_free(m->topology);
 	ow_station_input_close(m->input);
+	ow_incidents_free(m->incidents);
 	ow_monitor_free(m->monitor);
+	ow_wait_free(m->wait);
+	ow_lanes_free(m->lanes);
 }
 
-int ow_monitoring_run(const struct ow_monitoring *how, char *const *paths, int count, struct ow_monitoring_end *ret_end,
-                      struct ow_error *err)
+int ow_monitoring_run(const struct ow_monitoring *how, char *const *paths, int count,
+                      struct ow_monitoring_count *ret_count, struct ow_error *err)
 {
-	struct monitoring m = {.how = how, .station = how->station, .judged_ns = INT64_MIN, .end = ret_end, .err = err};
-	*ret_end = (struct ow_monitoring_end){0};
+	struct monitoring m = {
+		.how = how, .station = how->station, .judged_ns = INT64_MIN, .count = ret_count, .err = err};
+	*ret_count = (struct ow_monitoring_count){0};
 	int r = prepare(&m);
 	if (r == 0)
 		r = ow_station_input_open(paths, count, how->follow, how->since_ns, &m.input, err);
 	if (r == 0)
 		r = watch(&m);
 	if (r == 0) {
-		how->on_homeless(how->arg, ret_end);
+		warn_of_results(&m);
 		r = finish(&m);
 	}
 	release(&m);

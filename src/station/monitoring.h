@@ -2,16 +2,19 @@
 #pragma once
 
 #include "config/config_station.h"
+#include "station/incidents.h"
 #include <signal.h>
 
-/* The results of a run of the station. */
-void ow_station_sample(const struct ow_interval_result *result, struct ow_watch_sample *ret_sample);
-
-struct ow_monitoring_end {
+/* What became of the results so far. */
+struct ow_monitoring_count {
 	uint64_t results;
-	uint64_t homeless;                  /* results that belong to no place */
-	char homeless_name[OW_RESULT_NAME]; /* the segment of the first of them */
-	bool broke;                         /* a path exceeded its target at some time */
+	uint64_t homeless; /* results that belong to no place */
+	uint64_t ahead;    /* results that start later than now: a clock is wrong */
+	uint64_t odd;      /* intervals that are too short or too long, or of an impossible time */
+	uint64_t surplus;  /* results of more lanes than the station watches */
+	/* The first lane of those that were not used: "segment london-paris", "point london". */
+	char homeless_name[OW_RESULT_NAME + 16], ahead_name[OW_RESULT_NAME + 16], odd_name[OW_RESULT_NAME + 16];
+	bool broke; /* a path exceeded its target at some time */
 };
 
 struct ow_monitoring {
@@ -19,16 +22,14 @@ struct ow_monitoring {
 	int64_t since_ns, until_ns; /* from since_ns on, before until_ns */
 	bool follow;                /* continue with new results, until: */
 	const volatile sig_atomic_t *stop;
-	/* A path whose state has changed, or that has more changed parts. */
-	void (*on_news)(void *arg, int64_t now_ns, const struct ow_monitor_verdict *verdict, const char *hops);
+	/* What begins, gets worse and ends. */
+	ow_incident_sink *on_incident;
 	/* After these: all paths in an interval. */
-	void (*on_interval)(void *arg, int64_t now_ns, const struct ow_monitor_verdict *verdict, uint32_t count,
-	                    const char *hops);
+	void (*on_interval)(void *arg, int64_t start_ns, int64_t length_ns, const struct ow_monitor_verdict *verdict,
+	                    uint32_t count, const char *hops);
 	void (*on_network)(void *arg, int64_t now_ns, const char *changes);
-	/* The network cannot be read again; the station keeps the last one. */
-	void (*on_stale_network)(void *arg, const char *why);
-	/* All results have been read. */
-	void (*on_homeless)(void *arg, const struct ow_monitoring_end *end);
+	/* One line: the network cannot be read again, or results are not used. */
+	void (*on_warning)(void *arg, const char *text);
 	/* The last verdict on every path. */
 	void (*on_end)(void *arg, const struct ow_monitor_verdict *verdict, uint32_t count,
 	               const struct ow_monitor_count *counts);
@@ -37,7 +38,7 @@ struct ow_monitoring {
 
 /*
  * Reads results (station/input.h), composes the paths of the station from them interval by interval, and reports
- * changes. -ENODATA: no path could be judged at any time.
+ * incidents. -ENODATA: no path could be judged at any time.
  */
-int ow_monitoring_run(const struct ow_monitoring *how, char *const *paths, int count, struct ow_monitoring_end *ret_end,
-                      struct ow_error *err);
+int ow_monitoring_run(const struct ow_monitoring *how, char *const *paths, int count,
+                      struct ow_monitoring_count *ret_count, struct ow_error *err);

@@ -4,12 +4,15 @@
 
 #include "base/time.h"
 #include "plane/compose.h"
+#include "station/wait.h"
 #include "station/input.h"
-#include "station/monitoring.h"
+#include "station/lanes.h"
 #include "station/network.h"
+#include "station/sample.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +26,9 @@
 
 struct asked {
 	const struct ow_station *station;
+	struct ow_lanes *lanes;
+	struct ow_wait *wait;
+	struct ow_error *err;
 	const struct ow_why_question *question;
 	struct ow_topology *topology;
 	struct ow_route route;
@@ -49,18 +55,35 @@ static void strip_class(const struct asked *asked, char *place)
 static int on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct asked *asked = arg;
-	char name[OW_PLACE_TEXT];
 	struct ow_watch_sample sample;
+	bool is_new, full;
 	if (result->start_ns >= asked->question->until_ns || ow_station_is_round_trip(result) ||
-	    !ow_station_place(asked->station, result, name))
+	    !ow_station_times_valid(result))
 		return 0;
-	strip_class(asked, name);
-	struct ow_why_part *part = part_of(asked, name);
-	if (!part)
+	const struct ow_lane_place *lane = ow_lanes_find(asked->lanes, result, &is_new, &full);
+	if (!lane)
+		return full ? 0 : ow_error_set(asked->err, ENOMEM, "out of memory");
+	if (!lane->place)
 		return 0;
 	ow_station_sample(result, &sample);
-	ow_era_add(result->start_ns < asked->question->since_ns ? &part->before : &part->after, &sample);
-	return 0;
+	return ow_wait_add(asked->wait, lane->place, &sample, 0, asked->err);
+}
+
+/* The results of the parts of the path, each time once: a minute does not count besides its seconds. */
+static void take_results(struct asked *asked)
+{
+	char name[OW_PLACE_TEXT];
+	const char *place;
+	struct ow_watch_sample sample;
+	while (ow_wait_next(asked->wait, true, 0, &place, &sample)) {
+		snprintf(name, sizeof(name), "%s", place);
+		strip_class(asked, name);
+		struct ow_why_part *part = part_of(asked, name);
+		if (!part || sample.start_ns < part->until_ns)
+			continue;
+		part->until_ns = sample.start_ns + sample.length_ns;
+		ow_era_add(sample.start_ns < asked->question->since_ns ? &part->before : &part->after, &sample);
+	}
 }
 
 static int find_parts(struct asked *asked, struct ow_error *err)
@@ -94,7 +117,10 @@ static const struct ow_watch_sample *find(void *arg, const struct ow_way *way, c
 	char name[OW_PLACE_TEXT];
 	if (!ow_place_text(asked->topology, way, place, name))
 		return NULL;
-	const struct ow_watch_sample *sample = &part_of(asked, name)->sample[asked->when];
+	const struct ow_why_part *part = part_of(asked, name);
+	const struct ow_watch_sample *sample = part ? &part->sample[asked->when] : NULL;
+	if (!part)
+		return &ow_compose_folded;
 	return sample->has_delay || sample->has_loss ? sample : NULL;
 }
 
@@ -138,7 +164,9 @@ static int find_route(struct asked *asked, struct ow_error *err)
 {
 	const struct ow_why_question *question = asked->question;
 	bool *is_mrouter = NULL;
-	int r = ow_station_network(asked->station, &asked->topology, &is_mrouter, err);
+	int r = ow_station_by_segments(asked->station)
+	                ? ow_lanes_network(asked->lanes, &asked->topology, &is_mrouter, err)
+	                : ow_station_network(asked->station, &asked->topology, &is_mrouter, err);
 	if (r < 0)
 		return r;
 	uint32_t from = ow_topology_find(asked->topology, question->from),
@@ -154,9 +182,29 @@ static int find_route(struct asked *asked, struct ow_error *err)
 	return r < 0 ? r : find_parts(asked, err);
 }
 
+static bool has_results(const struct ow_era *era)
+{
+	return era->intervals > 0 || era->sent > 0;
+}
+
+/* The inside of a router that nobody measures is a part of the segments around it. */
+static void fold_insides(struct ow_why *why)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < why->parts; i++) {
+		const struct ow_why_part *part = &why->part[i];
+		if (!strchr(part->name, '[') || has_results(&part->before) || has_results(&part->after))
+			why->part[kept++] = *part;
+	}
+	why->folded = why->parts - kept;
+	why->parts = kept;
+}
+
 static int answer(struct asked *asked, struct ow_error *err)
 {
 	struct ow_why *why = asked->why;
+	take_results(asked);
+	fold_insides(why);
 	for (uint32_t i = 0; i < why->parts; i++) {
 		compare(&why->part[i]);
 		why->compared += is_compared(&why->part[i]);
@@ -176,12 +224,18 @@ int ow_why_ask(const struct ow_station *station, char *const *paths, int count, 
                struct ow_why *ret_why, struct ow_error *err)
 {
 	*ret_why = (struct ow_why){0};
-	struct asked asked = {.station = station, .question = question, .why = ret_why};
-	int r = find_route(&asked, err);
+	struct asked asked = {.station = station, .question = question, .why = ret_why, .err = err};
+	int r = 0;
+	if (ow_lanes_create(station, &asked.lanes) < 0 || ow_wait_create(&asked.wait) < 0)
+		r = ow_error_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = ask(&asked, paths, count, err);
 	if (r == 0)
+		r = find_route(&asked, err);
+	if (r == 0)
 		r = answer(&asked, err);
+	ow_lanes_free(asked.lanes);
+	ow_wait_free(asked.wait);
 	ow_route_done(&asked.route);
 	ow_topology_free(asked.topology);
 	if (r != 0)

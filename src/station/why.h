@@ -13,7 +13,8 @@ struct ow_why_question {
 
 struct ow_why_part {
 	char name[OW_PLACE_TEXT];
-	double share; /* share of the path's packets that pass the part */
+	double share;     /* share of the path's packets that pass the part */
+	int64_t until_ns; /* the end of the last interval that was counted */
 	struct ow_era before, after;
 	struct ow_watch_sample sample[2];
 	struct ow_era_change change;
@@ -23,6 +24,7 @@ struct ow_why_part {
 struct ow_why {
 	struct ow_why_part *part; /* the part that adds most to the path's delay first */
 	uint32_t parts;
+	uint32_t folded;                /* insides of routers that nobody measures, and that are left out */
 	uint32_t compared;              /* parts that have results both before and after */
 	struct ow_composed composed[2]; /* the path before and after */
 };

@@ -162,9 +162,8 @@ static uint32_t changed(const struct network *network, const char **ret_place)
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < network->monitor->places; i++) {
 		const struct place *place = network->monitor->place[i];
-		if (!place->watch.delay.changed && !place->watch.loss.changed)
-			continue;
-		if (!ow_monitor_is_fresh(network->monitor, place, network->now_ns))
+		const struct ow_plane_watch *watch = ow_monitor_watch_of(network->monitor, place, network->now_ns);
+		if (!watch || (!watch->delay.changed && !watch->loss.changed))
 			continue;
 		*ret_place = place->name;
 		count++;
@@ -378,8 +377,10 @@ static void located(void **state)
 	assert_int_equal(ow_monitor_create(&(struct ow_monitor_options){0}, &monitor), 0);
 	for (int t = 1; t <= 60; t++) {
 		for (int i = 0; i < 5; i++) {
-			struct ow_watch_sample sample = {
-				.start_ns = t * S, .has_delay = true, .mean_ns = 1e5 + (t * 7 + i * 3) % 11};
+			struct ow_watch_sample sample = {.start_ns = t * S,
+			                                 .length_ns = S,
+			                                 .has_delay = true,
+			                                 .mean_ns = 1e5 + (t * 7 + i * 3) % 11};
 			sample.mean_ns += t > 50 && i < 2 ? 1e3 : 0;
 			assert_int_equal(ow_monitor_add(monitor, name[i], &sample, NULL), 0);
 		}

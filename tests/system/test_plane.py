@@ -212,7 +212,9 @@ class Monitor(Plane):
         self.assertEqual(code, 3)
         self.fits(text)
         self.assertIn("F>C since 10:00:40", text)
-        self.assertIn("above its target of 8 ms\n            no part of it has certainly changed yet", text)
+        # One interval alone is no incident, and so each path is told once.
+        self.assertIn("10:00:43.000  A to D: 8.571 ms, above its target of 8 ms\n            F>C since 10:00:40.000", text)
+        self.assertEqual(text.count("since"), 2)
         for columns in (40, 50, 64, 72):
             text = on_terminal("plane", "monitor", self.station, results, columns=columns)[1]
             self.fits(text, columns)
@@ -253,7 +255,8 @@ class Monitor(Plane):
 
     def test_bad_input(self):
         results = self.results()
-        self.fails("are required", "monitor", self.station, code=2)
+        self.fails("at least one of RESULTS is required", "monitor", self.station, code=2)
+        self.fails("at least one of RESULTS is required", "monitor", code=2)
         self.fails("No such file", "monitor", self.path("nowhere.yaml"), results)
         self.fails("No such file", "monitor", self.station, self.path("nowhere"))
         self.fails("station.yaml:2: unknown key 'm_router'", "monitor", self.write("station.yaml", STATION.replace("m_routers", "m_router")), results)
@@ -264,7 +267,7 @@ class Monitor(Plane):
         self.fails("status", "monitor", self.station, self.write("odd", '{"segment": "A>F", "start_ns": 1, "length_ns": 1, "status": "fine"}\n'))
         homeless = self.write("homeless", result("A>F", 0, 1e6, segment="london-paris") + "\n")
         done = self.run_plane("monitor", self.station, homeless, code=1)
-        self.assertIn("1 result belongs to no place, the first of segment london-paris", done.stderr)
+        self.assertIn("1 result without a place ('places' of the station says where they belong), the first of segment london-paris", done.stderr)
         self.assertIn("none of the results belongs to a place of the station", done.stderr)
         self.assertEqual(done.stdout, "")
 
@@ -315,6 +318,149 @@ class Monitor(Plane):
     def test_provisional_results_do_not_count(self):
         lines = [result("A>F", i, 2e6, final=False) for i in range(5)]
         self.fails("no final results", "monitor", self.station, self.write("provisional", "\n".join(lines)))
+
+
+class Segments(Plane):
+    """No network and no places: points in a row, and results as they store them."""
+
+    def lane(self, start, end, interval, mean=2e6, lost=0, **more):
+        ends = "-".join(sorted((start, end)))
+        return result(f"{start}>{end}", interval, mean, lost, **{"segment": ends, "from": start, "to": end, **more})
+
+    def chain(self, intervals=80, bad="B>C", since=40, until=999, lost=0, slower=0, points="ABC", change=None):
+        """Both directions of a row of points. change(start, end, interval) has other members of a result, or None for no result."""
+        rng = random.Random(7)
+        lines = []
+        for i in range(intervals):
+            for a, b in zip(points, points[1:]):
+                for start, end in ((a, b), (b, a)):
+                    is_bad = f"{start}>{end}" == bad and since <= i < until
+                    more = change(start, end, i) if change else {}
+                    mean = rng.gauss(2e6, 2e4) + (slower if is_bad else 0)
+                    if more is not None:
+                        lines.append(self.lane(start, end, i, mean, lost if is_bad else 0, **more))
+        return self.write("chain.jsonl", "\n".join(lines) + "\n")
+
+    def incidents(self, results, *args, code=3):
+        path = self.path("incidents.jsonl")
+        if os.path.exists(path):
+            os.unlink(path)
+        done = self.run_plane("monitor", *args, "--incidents", path, results, code=code)
+        self.text = done.stdout
+        with open(path) as f:
+            return [json.loads(line)["incident"] for line in f]
+
+    def test_three_points_in_a_row(self):
+        found = self.incidents(self.chain(lost=20, until=60))
+        self.assertEqual([(i["event"], i["subject"], i["kind"]) for i in found], [("begin", "B>C", "broken"), ("end", "B>C", "broken")])
+        begin, end = found
+        self.assertEqual((begin["from"], begin["to"], begin["id"], begin["since_ns"]), ("B", "C", "B>C@2026-11-15T10:00:40Z", START + 40 * S))
+        self.assertEqual([(f["place"], f["loss"], f["delay"], f["now_loss"]) for f in begin["responsible"]], [("B>C", True, False, 0.02)])
+        self.assertIn("B>C loses 2.00%, usually 0%", begin["summary"])
+        self.assertEqual((end["id"], end["until_ns"] >= START + 60 * S), (begin["id"], True))
+        self.assertIn("B>C: worse than usual\n            B>C since 10:00:40.000", self.text)
+        self.assertIn("B>C: ended: as usual again since 10:01:0", self.text)
+        # The whole path, without a network.
+        last = json.loads(self.run_plane("monitor", self.write("s.yaml", "targets:\n  - {from: A, to: C, loss: 1%}\n"), "--json",
+                                         self.chain(lost=20), code=3).stdout.splitlines()[-1])
+        (path,) = last["paths"]
+        self.assertEqual((path["state"], path["missing"], path["places"], path["folded"], path["length_ns"]), ("broken", 0, 2, 1, S))
+        self.assertEqual([f["place"] for f in path["responsible"]], ["B>C"])
+        self.assertAlmostEqual(path["mean_ns"], 4e6, delta=2e5)
+        why = json.loads(self.run_plane("monitor", "--why", "A,C", "--since", "2026-11-15 10:00:40Z", "--json", self.chain(slower=1e6)).stdout)
+        self.assertEqual([(p["place"], p["responsible"]) for p in why["parts"]], [("B>C", True), ("A>B", False)])
+
+    def test_each_segment_and_kind(self):
+        for bad in ("A>B", "B>A", "C>D", "D>C"):
+            for impairment in ({"lost": 20}, {"slower": 1e6}, {"lost": 1000}):
+                found = self.incidents(self.chain(points="ABCD", bad=bad, **impairment))
+                self.assertEqual({i["subject"] for i in found}, {bad}, impairment)
+                self.assertEqual(found[0]["event"], "begin")
+
+    def test_one_bad_second(self):
+        self.assertEqual(self.incidents(self.chain(lost=500, until=41), code=0), [])
+        self.assertEqual(self.incidents(self.chain(slower=1e8, until=41), code=0), [])
+
+    def test_a_point_stops(self):
+        """All its segments are not measured: it is named, and nothing is broken."""
+        found = self.incidents(self.chain(intervals=120, points="ABCD", change=lambda a, b, i: None if "B" in (a, b) and 40 <= i < 90 else {}), code=0)
+        self.assertEqual([(i["event"], i["kind"], i["subject"]) for i in found], [("begin", "unmeasured", "point B"), ("end", "unmeasured", "point B")])
+        # Its peers say so themselves.
+        unknown = {"status": "unknown", "cause": "no connection to B", "samples": 0, "loss_ratio": None, "delay_ns": None}
+        found = self.incidents(self.chain(intervals=120, points="ABCD", change=lambda a, b, i: unknown if "B" in (a, b) and i >= 40 else {}), code=0)
+        self.assertEqual([(i["event"], i["kind"], i["subject"]) for i in found], [("begin", "unmeasured", "point B")])
+        self.assertIn("A to B: unknown: no result of A>B: no connection to B", self.text)
+        # An end of the row stops, then everything.
+        found = self.incidents(self.chain(intervals=120, change=lambda a, b, i: None if "A" in (a, b) and i >= 40 else {}), code=0)
+        self.assertEqual([i["subject"] for i in found], ["point A"])
+
+    def test_clocks_do_not_accuse(self):
+        """A clock that moves by 1 ms: what is slower one way is faster the other way. Unknown clocks say nothing about delay, but loss counts."""
+        def moved(error):
+            def change(a, b, i):
+                mean = 2e6 + (i % 5) * 1e3 + (1e6 if i >= 40 and b == "C" else -1e6 if i >= 40 and a == "C" else 0)
+                clock = {"synchronised": error is not None, "error_ns": error}
+                return {"delay_ns": {"mean": mean, "stddev": 1e5}, "clock": {"from": clock, "to": clock}}
+            return change
+        for error in (1_000_000, None):
+            self.assertEqual(self.incidents(self.chain(change=moved(error)), code=0), [])
+            found = self.incidents(self.chain(change=moved(error), lost=20))
+            self.assertEqual([(i["subject"], [(f["place"], f["delay"], f["loss"]) for f in i["responsible"]]) for i in found], [("B>C", [("B>C", False, True)])])
+
+    def test_minutes_and_seconds(self):
+        rng = random.Random(3)
+        def minutes(bad=range(0), count=40):
+            return [self.lane(a, b, 0, rng.gauss(2e6, 2e3), lost=20 if (a, b) == ("B", "C") and i in bad else 0, **{"start_ns": START + 60 * i * S, "length_ns": 60 * S})
+                    for i in range(count) for a, b in ("AB", "BA", "BC", "CB")]
+        found = self.incidents(self.write("m.jsonl", "\n".join(minutes(range(30, 36)))))
+        self.assertEqual([(i["event"], i["subject"], i["length_ns"]) for i in found][:1], [("begin", "B>C", 60 * S)])
+        self.assertEqual(found[0]["since_ns"], START + 1800 * S)
+        # Seconds that come only while something is wrong have not seen what is usual: the minutes decide.
+        seconds = [self.lane("B", "C", i, 2e6 + i % 7 * 1e3, lost=20) for i in range(1830, 2100)]
+        found = self.incidents(self.write("m.jsonl", "\n".join(minutes(range(30, 40)) + seconds)))
+        self.assertEqual({(i["subject"], i["length_ns"]) for i in found}, {("B>C", 60 * S)})
+        self.assertEqual([i["event"] for i in found][:1], ["begin"])
+        self.assertNotIn("end", [i["event"] for i in found])
+        # Seconds that come always are faster than minutes.
+        seconds = [self.lane("B", "C", i, rng.gauss(2e6, 2e4), lost=20 if i >= 1800 else 0) for i in range(1700, 1900)]
+        found = self.incidents(self.write("m.jsonl", "\n".join(minutes(range(30, 31), 31) + seconds)))
+        self.assertEqual((found[0]["subject"], found[0]["length_ns"], found[0]["since_ns"]), ("B>C", S, START + 1800 * S))
+
+    def test_two_segments_and_classes(self):
+        lines = []
+        for i in range(60):
+            for segment, name, lost in (("wan1", "all", 0), ("wan2", "all", 30), ("wan2", "voice", 30)):
+                lines.append(self.lane("A", "B", i, 2e6 + i % 5 * 1e3, lost if i >= 40 else 0, segment=segment, **{"class": name}))
+        found = self.incidents(self.write("two.jsonl", "\n".join(lines)))
+        # A class is a part of its segment's incident.
+        self.assertEqual({i["subject"] for i in found}, {"A>B (wan2)"})
+        self.assertIn("A>B (wan2)/voice", {f["place"] for i in found for f in i["responsible"]})
+
+    def test_both_points_have_stored_it(self):
+        """What one of them does not know the other one may know; nothing counts twice."""
+        unknown = {"status": "unknown", "cause": "restarted", "samples": 0, "loss_ratio": None, "delay_ns": None}
+        one = self.chain(change=lambda a, b, i: unknown if i % 2 else {})
+        with open(one) as f:
+            lines = f.read()
+        with open(self.chain(lost=20)) as f:
+            lines += f.read()
+        found = self.incidents(self.write("both.jsonl", lines))
+        self.assertEqual([(i["event"], i["subject"]) for i in found], [("begin", "B>C")])
+
+    def test_hostile_results(self):
+        """Times and lengths that are impossible, and names that would be others."""
+        with open(self.chain()) as f:
+            good = f.read()
+        odd = [
+            self.lane("A", "B", 0, length_ns=2**62), self.lane("A", "B", 0, length_ns=1), self.lane("A", "B", 0, start_ns=-(2**62)), self.lane("A", "B", 0, start_ns=2**63 - 1),
+            self.lane("A>B", "C", 1), self.lane("A", "A", 1), self.lane("\u001b]2J", "B", 41, lost=900), self.lane("A", "B", -31536000),
+        ]
+        done = self.run_plane("monitor", "--json", self.write("odd.jsonl", good + "\n".join(odd)))
+        self.assertIn("3 results not used because of their time or length, the first of segment A-B", done.stderr)
+        self.assertIn("2 results without a place", done.stderr)
+        last = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual({p["state"] for p in last["paths"] if "\u001b" not in p["name"]}, {"ok"})
+        self.assertNotIn("\u001b", done.stdout + done.stderr + self.run_plane("monitor", self.path("odd.jsonl")).stdout)
 
 
 class Why(Plane):

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Which points explain that lanes have no results: a point all of whose lanes are silent, the one with the most lanes
+ * first. If two points explain the same lanes equally well, none is named. If all lanes are silent and no point
+ * explains it, it is the whole network, or the way by which results come.
+ */
+struct ow_silence;
+
+#define OW_SILENCE_NAME 80
+struct ow_silence_group {
+	char name[OW_SILENCE_NAME]; /* "point B", "all segments" */
+	bool silent;
+	uint32_t lanes;
+	int64_t since_ns;
+};
+
+int ow_silence_create(struct ow_silence **ret_silence);
+void ow_silence_free(struct ow_silence *silence);
+/* Forgets the lanes. The groups that were silent stay known, so that their end can be told. */
+void ow_silence_clear(struct ow_silence *silence);
+/* A lane with results so far; number: the caller's for it. -ENOMEM. */
+int ow_silence_add(struct ow_silence *silence, const char *from, const char *to, uint32_t number, bool silent,
+                   int64_t since_ns);
+void ow_silence_find(struct ow_silence *silence);
+/* Whether a group was silent the last time. */
+bool ow_silence_was(const struct ow_silence *silence);
+/* The i-th group, NULL behind the last one. */
+const struct ow_silence_group *ow_silence_group(const struct ow_silence *silence, uint32_t i);
+/* Whether a silent group contains the lane. */
+bool ow_silence_is_grouped(const struct ow_silence *silence, uint32_t number);
