@@ -43,8 +43,9 @@ bool ow_utf8_printable(uint32_t code)
 		{0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff0, 0xfffb}, {0x110bd, 0x110cd},
 		{0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
 	};
-	for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
-		if (code >= hidden[i].first && code <= hidden[i].last)
+	/* Sorted: most characters are before the second range. */
+	for (size_t i = 0; i < sizeof hidden / sizeof *hidden && code >= hidden[i].first; i++) {
+		if (code <= hidden[i].last)
 			return false;
 	}
 	return true;

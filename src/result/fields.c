@@ -139,22 +139,29 @@ const struct ow_field ow_fields[] = {
 /* clang-format on */
 const size_t ow_field_count = sizeof ow_fields / sizeof *ow_fields;
 
-const struct ow_field *ow_field_wire(unsigned wire)
+/* Fields by their places. Filled before main, so that a message does not search the table for each of its fields. */
+#define PLACES (sizeof ow_fields / sizeof *ow_fields + 1)
+static const struct ow_field *by_wire[PLACES], *by_place[PLACES];
+
+__attribute__((constructor)) static void index_fields(void)
 {
 	for (size_t i = 0; i < ow_field_count; i++) {
-		if (ow_fields[i].wire == wire)
-			return &ow_fields[i];
+		const struct ow_field *field = &ow_fields[i];
+		if (field->wire && field->wire < PLACES)
+			by_wire[field->wire] = field;
+		if (field->columns && field->place < PLACES)
+			by_place[field->place] = field;
 	}
-	return NULL;
+}
+
+const struct ow_field *ow_field_wire(unsigned wire)
+{
+	return wire < PLACES ? by_wire[wire] : NULL;
 }
 
 const struct ow_field *ow_field_place(unsigned place)
 {
-	for (size_t i = 0; i < ow_field_count; i++) {
-		if (ow_fields[i].columns && ow_fields[i].place == place)
-			return &ow_fields[i];
-	}
-	return NULL;
+	return place < PLACES ? by_place[place] : NULL;
 }
 
 const char *ow_field_name(const struct ow_field *field)
