@@ -18,21 +18,23 @@
 
 #define AHEAD_LEAST_NS OW_NS_PER_MS
 #define AHEAD_NS       (10 * OW_NS_PER_MS) /* before the usual delays are known */
-#define HELD_MOST      65536u              /* records of a point that are read ahead: 4 MB; a power of two */
+#define HELD_MOST      65536u              /* records of a point that are read ahead: 5 MB */
 #define PROGRESS_EVERY 256                 /* batches */
 #define BUCKETS_LEAST  4096u
-#define NO_ENTRY       UINT32_MAX
+#define ENTRIES        256 /* that are allocated together */
+#define NO_COPY        UINT32_MAX
 #define BLOCK          32                  /* records that are prefetched together */
 #define PUSHED         (UINT64_C(1) << 41) /* another id in the same set of the table */
-#define TURNS_AHEAD    8u                  /* records whose memory is loaded before their turn */
+#define TURNS_AHEAD    8                   /* records whose memory is loaded before their turn */
 #define READY_MOST     1024u               /* records of a point that have their turns together, if times differ */
+
+struct entry;
 
 /* A record that has not had its turn. */
 struct held {
 	int64_t order_ns;
-	uint32_t entry;
-	uint32_t
-		copy; /* where the record is, if it is not that of the entry, which has one of this point; else NO_ENTRY */
+	struct entry *entry;
+	uint32_t copy; /* where the record is, if the entry has another one of this point; else NO_COPY */
 };
 
 /* A record that is ready for its turn, of a packet that is not smooth. */
@@ -44,8 +46,9 @@ struct rough {
 struct point {
 	struct ow_record_batches *batches;
 	struct ow_record_reader *input; /* of the pass that reads it */
-	struct held *held;              /* a ring */
-	uint32_t size, first, count;
+	struct held *all;               /* records, of which the first ones had their turn, .. */
+	struct held *held;              /* .. from here on they did not */
+	uint32_t size, count;
 	uint32_t ready;      /* the first ones: their packets are decided */
 	struct rough *rough; /* of those that are ready */
 	size_t roughs, rough_room, next_rough;
@@ -66,10 +69,10 @@ struct entry {
 	uint64_t id;
 	uint64_t usual; /* bit k: pair k takes it as matched in the usual way */
 	uint64_t at_to; /* bit k: when its second point shows it, because that is later; else when the first one does */
-	uint32_t next;  /* in its bucket */
-	uint32_t records; /* that have not had their turn */
-	uint16_t seen;    /* bit p: point p shows it */
-	bool alike;       /* there are several with its id: the matchers compare them */
+	struct entry *next; /* in its bucket, or of those that are not used */
+	uint32_t records;   /* that have not had their turn */
+	uint16_t seen;      /* bit p: point p shows it */
+	bool alike;         /* there are several with its id: the matchers compare them */
 	bool decided;
 	bool smooth; /* all points show it, and all pairs take it as usual */
 	struct showing at[];
@@ -86,6 +89,7 @@ struct meetings {
 struct usual {
 	uint16_t points; /* bits of both */
 	uint8_t from, to;
+	int64_t shift_ns;              /* of the pair's first point */
 	struct ow_usual_delays delays; /* in the time of the first point */
 };
 
@@ -105,18 +109,17 @@ struct joint {
 	int64_t shift_ns[OW_PATH_POINTS]; /* added to the times of a point, for those of the first one */
 	unsigned points;
 	uint16_t all; /* bit p: point p is used */
+	uint64_t all_pairs;
 	struct point point[OW_PATH_POINTS];
 	struct side side[OW_PATH_POINTS][OW_PATH_PAIRS];
 	unsigned sides[OW_PATH_POINTS];
 	uint64_t first_of[OW_PATH_POINTS], second_of[OW_PATH_POINTS]; /* bit k: of pair k */
-	char *entry;                                                  /* of entry_size bytes each */
-	size_t entry_size, entry_room;
-	uint32_t entries;
-	uint32_t *free; /* a stack, with room for all entries */
-	size_t frees, free_room;
+	char **block;                                                 /* of entries */
+	size_t blocks, block_room, entry_size;
+	struct entry *unused;
 	struct ow_record *copy; /* records that held has */
 	size_t copies, copy_room, copies_held;
-	uint32_t *bucket;
+	struct entry **bucket;
 	uint32_t buckets, hashed;
 	struct ow_recent
 		*recent; /* ids that matched at all points; changed by PUSHED, those that went through matchers */
@@ -213,68 +216,68 @@ unsigned ow_joint_pass_select(struct ow_joint_pass *set)
 
 /* -- packets ------------------------------------------------------------------------------------------------------ */
 
-static struct entry *entry_of(const struct joint *j, uint32_t i)
-{
-	return (struct entry *)(void *)(j->entry + (size_t)i * j->entry_size);
-}
-
-static uint32_t *bucket_of(const struct joint *j, uint64_t id)
+static struct entry **bucket_of(const struct joint *j, uint64_t id)
 {
 	return &j->bucket[(uint32_t)(id >> 20) & (j->buckets - 1)];
 }
 
 static int grow_buckets(struct joint *j)
 {
-	uint32_t buckets = j->buckets ? 2 * j->buckets : BUCKETS_LEAST, *bucket = malloc(buckets * sizeof *bucket);
+	uint32_t buckets = j->buckets ? 2 * j->buckets : BUCKETS_LEAST, olds = j->buckets;
+	struct entry **bucket = calloc(buckets, sizeof *bucket), **old = j->bucket;
 	if (!bucket)
 		return -ENOMEM;
-	memset(bucket, 0xff, buckets * sizeof *bucket);
-	uint32_t *old = j->bucket, olds = j->buckets;
 	j->bucket = bucket;
 	j->buckets = buckets;
 	for (uint32_t b = 0; b < olds; b++) {
-		for (uint32_t i = old[b], next; i != NO_ENTRY; i = next) {
-			struct entry *e = entry_of(j, i);
+		for (struct entry *e = old[b], *next; e; e = next) {
 			next = e->next;
 			e->next = *bucket_of(j, e->id);
-			*bucket_of(j, e->id) = i;
+			*bucket_of(j, e->id) = e;
 		}
 	}
 	free(old);
 	return 0;
 }
 
-static int make_entry(struct joint *j)
+static int make_entries(struct joint *j)
 {
-	if (OW_GROW(j->entry, j->entry_room, (size_t)(j->entries + 1) * j->entry_size) < 0 ||
-	    OW_GROW(j->free, j->free_room, j->entries + 1) < 0)
+	if (OW_GROW(j->block, j->block_room, j->blocks + 1) < 0)
 		return -ENOMEM;
-	j->free[j->frees++] = j->entries++;
+	char *block = malloc(ENTRIES * j->entry_size);
+	if (!block)
+		return -ENOMEM;
+	j->block[j->blocks++] = block;
+	for (unsigned i = ENTRIES; i-- > 0;) {
+		struct entry *e = (struct entry *)(void *)(block + i * j->entry_size);
+		e->next = j->unused;
+		j->unused = e;
+	}
 	return 0;
 }
 
-static int new_entry(struct joint *j, uint64_t id, uint32_t *ret_entry)
+/* NULL: out of memory. */
+static struct entry *new_entry(struct joint *j, uint64_t id)
 {
-	if (!j->frees && make_entry(j) < 0)
-		return -ENOMEM;
+	if (!j->unused && make_entries(j) < 0)
+		return NULL;
 	if (j->hashed >= j->buckets / 2 && grow_buckets(j) < 0)
-		return -ENOMEM;
-	if (j->frees > TURNS_AHEAD)
-		__builtin_prefetch(entry_of(j, j->free[j->frees - TURNS_AHEAD]), 1);
-	uint32_t i = j->free[--j->frees], *bucket = bucket_of(j, id);
-	*entry_of(j, i) = (struct entry){.id = id, .next = *bucket};
-	*bucket = i;
+		return NULL;
+	struct entry *e = j->unused, **bucket = bucket_of(j, id);
+	j->unused = e->next;
+	__builtin_prefetch(j->unused, 1);
+	*e = (struct entry){.id = id, .next = *bucket};
+	*bucket = e;
 	j->hashed++;
-	*ret_entry = i;
-	return 0;
+	return e;
 }
 
-static void unhash(struct joint *j, uint32_t i)
+static void unhash(struct joint *j, const struct entry *e)
 {
-	uint32_t *link = bucket_of(j, entry_of(j, i)->id);
-	while (*link != i)
-		link = &entry_of(j, *link)->next;
-	*link = entry_of(j, i)->next;
+	struct entry **link = bucket_of(j, e->id);
+	while (*link != e)
+		link = &(*link)->next;
+	*link = e->next;
 	j->hashed--;
 }
 
@@ -303,18 +306,17 @@ static int enter_copy(struct joint *j, const struct ow_record *record, struct he
 
 static int enter(struct joint *j, unsigned p, const struct ow_record *record, struct held *held)
 {
-	uint32_t i = *bucket_of(j, record->id);
-	while (i != NO_ENTRY && entry_of(j, i)->id != record->id)
-		i = entry_of(j, i)->next;
-	if (i == NO_ENTRY) {
-		int r = new_entry(j, record->id, &i);
-		if (r < 0)
-			return r;
-		entry_of(j, i)->alike = came_before(j, record);
+	struct entry *e = *bucket_of(j, record->id);
+	while (e && e->id != record->id)
+		e = e->next;
+	if (!e) {
+		e = new_entry(j, record->id);
+		if (!e)
+			return -ENOMEM;
+		e->alike = came_before(j, record);
 	}
-	struct entry *e = entry_of(j, i);
-	held->entry = i;
-	held->copy = NO_ENTRY;
+	held->entry = e;
+	held->copy = NO_COPY;
 	e->records++;
 	e->alike |= record->len != 0;
 	if (e->seen >> p & 1) {
@@ -329,27 +331,24 @@ static int enter(struct joint *j, unsigned p, const struct ow_record *record, st
 
 /* -- reading ------------------------------------------------------------------------------------------------------ */
 
-static struct held *held_of(struct point *point, uint32_t i)
+/* Makes room for records after those that are held. */
+static int hold_more(struct point *point, uint32_t count)
 {
-	return &point->held[(point->first + i) & (point->size - 1)];
-}
-
-static int grow_ring(struct point *point, uint32_t count)
-{
-	uint32_t size = point->size ? point->size : 2 * OW_RECORD_READER_BATCH;
-	while (size < count)
-		size *= 2;
-	if (size == point->size)
+	uint32_t needed = point->count + count, size = point->size;
+	if (point->all && (size_t)(point->held - point->all) + needed <= size)
 		return 0;
-	struct held *grown = malloc(size * sizeof *grown);
-	if (!grown)
+	/* There is as much room as is held: they are moved once for as many that are read. */
+	while (size < 2 * needed)
+		size = size ? 2 * size : 4 * OW_RECORD_READER_BATCH;
+	struct held *all = size == point->size ? point->all : malloc(size * sizeof *all);
+	if (!all)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < point->count; i++)
-		grown[i] = *held_of(point, i);
-	free(point->held);
-	point->held = grown;
+	if (point->count)
+		memmove(all, point->held, point->count * sizeof *all);
+	if (all != point->all)
+		free(point->all);
+	point->all = point->held = all;
 	point->size = size;
-	point->first = 0;
 	return 0;
 }
 
@@ -378,9 +377,9 @@ static void prefetch(const struct joint *j, const struct ow_batch *batch, int fr
 	int end = from + BLOCK < batch->count ? from + BLOCK : batch->count;
 	int after = end + BLOCK < batch->count ? end + BLOCK : batch->count;
 	for (int i = from; i < end; i++) {
-		uint32_t e = *bucket_of(j, batch->record[i].id);
-		if (e != NO_ENTRY)
-			__builtin_prefetch(entry_of(j, e), 1);
+		struct entry *e = *bucket_of(j, batch->record[i].id);
+		if (e)
+			__builtin_prefetch(e, 1);
 		ow_recent_prefetch(j->recent, batch->record[i].id);
 	}
 	for (int i = end; i < after; i++)
@@ -398,7 +397,7 @@ static int load(struct joint *j, unsigned p, struct ow_error *err)
 	point->ended = !batch;
 	if (!batch)
 		return 0;
-	r = grow_ring(point, point->count + (uint32_t)batch->count);
+	r = hold_more(point, (uint32_t)batch->count);
 	if (r < 0)
 		return r;
 	note_batch(j, p, batch);
@@ -406,7 +405,7 @@ static int load(struct joint *j, unsigned p, struct ow_error *err)
 	for (int i = 0; i < batch->count && r == 0; i++) {
 		if (i % BLOCK == 0)
 			prefetch(j, batch, i + BLOCK);
-		struct held *held = held_of(point, point->count++);
+		struct held *held = &point->held[point->count++];
 		held->order_ns = batch->order_ns[i];
 		r = enter(j, p, &batch->record[i], held);
 	}
@@ -454,71 +453,75 @@ static void note_usual(struct joint *j)
 		usual->from = (uint8_t)pair->from;
 		usual->to = (uint8_t)pair->to;
 		usual->points = (uint16_t)(1u << pair->from | 1u << pair->to);
+		usual->shift_ns = j->shift_ns[pair->from];
 		ow_matcher_usual(j->matcher[k], &usual->delays);
 		if (usual->delays.from_ns != INT64_MIN)
-			usual->delays.from_ns += j->shift_ns[pair->from];
+			usual->delays.from_ns += usual->shift_ns;
 	}
 }
 
-static bool is_usual(const struct usual *usual, const struct entry *e)
+static bool is_usual(const struct usual *usual, int64_t from_ns, int64_t to_ns)
 {
-	int64_t from_ns = e->at[usual->from].record.time_ns, to_ns = e->at[usual->to].record.time_ns;
 	int64_t delay = to_ns - from_ns, size = delay >= 0 ? delay : -delay;
 	const enum ow_direction way = delay >= 0 ? OW_A_TO_B : OW_B_TO_A;
-	return size >= usual->delays.low_ns[way] && size <= usual->delays.high_ns[way] &&
-	       (delay >= 0 ? to_ns : from_ns) >= usual->delays.from_ns;
+	return (size >= usual->delays.low_ns[way]) & (size <= usual->delays.high_ns[way]) &
+	       ((delay >= 0 ? to_ns : from_ns) >= usual->delays.from_ns);
 }
 
 /* What is known now of a packet is final for the pairs that take it as usual. */
-static void decide(struct joint *j, uint32_t i)
+static void decide(struct joint *j, struct entry *e)
 {
-	struct entry *e = entry_of(j, i);
-	unhash(j, i);
-	e->decided = true;
-	e->smooth = e->seen == j->all && !e->alike;
+	int64_t time_ns[OW_PATH_POINTS], order_ns[OW_PATH_POINTS];
+	uint64_t taken = 0, at_to = 0;
+	unhash(j, e);
+	for (unsigned p = 0; p < j->points; p++) {
+		bool seen = e->seen >> p & 1;
+		time_ns[p] = seen ? e->at[p].record.time_ns : 0;
+		order_ns[p] = seen ? e->at[p].order_ns : 0;
+	}
 	for (unsigned k = 0; k < j->set->passes && !e->alike; k++) {
 		const struct usual *usual = &j->usual[k];
-		bool is = (e->seen & usual->points) == usual->points && is_usual(usual, e);
+		unsigned from = usual->from, to = usual->to;
+		bool both = (e->seen & usual->points) == usual->points;
 		/* Of two records of the same time, that of the first point has its turn first. */
-		bool at_to = is && (usual->from < usual->to ? e->at[usual->from].order_ns <= e->at[usual->to].order_ns
-		                                            : e->at[usual->from].order_ns < e->at[usual->to].order_ns);
-		e->usual |= (uint64_t)is << k;
-		e->at_to |= (uint64_t)at_to << k;
-		e->smooth &= is;
+		taken |= (uint64_t)(both & is_usual(usual, time_ns[from], time_ns[to])) << k;
+		at_to |= (uint64_t)(order_ns[from] < order_ns[to] + (from < to)) << k;
 	}
-	ow_recent_add(j->recent, e->smooth ? e->id : e->id ^ PUSHED, e->at[__builtin_ctz(e->seen)].record.time_ns);
+	e->decided = true;
+	e->usual = taken;
+	e->at_to = at_to;
+	e->smooth = e->seen == j->all && taken == j->all_pairs;
+	ow_recent_add(j->recent, e->smooth ? e->id : e->id ^ PUSHED, time_ns[__builtin_ctz(e->seen)]);
 }
 
-static void load_soon(const struct joint *j, struct point *point, unsigned p)
+static void load_soon(const struct joint *j, const struct held *held, unsigned p)
 {
-	const struct entry *soon = entry_of(j, held_of(point, point->ready + TURNS_AHEAD)->entry);
-	__builtin_prefetch(soon, 1);
-	__builtin_prefetch(&soon->at[p]);
-	ow_recent_prefetch(j->recent, entry_of(j, held_of(point, point->ready + TURNS_AHEAD / 2)->entry)->id);
+	__builtin_prefetch(held[TURNS_AHEAD].entry, 1);
+	__builtin_prefetch(&held[TURNS_AHEAD].entry->at[p]);
+	ow_recent_prefetch(j->recent, held[TURNS_AHEAD / 2].entry->id);
 }
 
 /* The records of a point up to this time will have their turns now. */
 static int make_ready(struct joint *j, unsigned p, int64_t until_ns)
 {
 	struct point *point = &j->point[p];
+	const struct held *held = point->held, *end = held + point->count;
 	int64_t order_ns = INT64_MIN;
-	point->ready = point->turned = 0;
+	point->turned = 0;
 	point->roughs = point->next_rough = 0;
-	for (; point->ready < point->count; point->ready++) {
-		const struct held *held = held_of(point, point->ready);
-		if (held->order_ns > until_ns)
-			break;
-		if (point->ready + TURNS_AHEAD < point->count)
-			load_soon(j, point, p);
+	for (; held < end && held->order_ns <= until_ns; held++) {
+		if (end - held > TURNS_AHEAD)
+			load_soon(j, held, p);
 		order_ns = held->order_ns > order_ns ? held->order_ns : order_ns;
-		if (!entry_of(j, held->entry)->decided)
+		if (!held->entry->decided)
 			decide(j, held->entry);
-		if (entry_of(j, held->entry)->smooth)
+		if (held->entry->smooth)
 			continue;
 		if (OW_GROW(point->rough, point->rough_room, point->roughs + 1) < 0)
 			return -ENOMEM;
-		point->rough[point->roughs++] = (struct rough){order_ns, point->ready};
+		point->rough[point->roughs++] = (struct rough){order_ns, (uint32_t)(held - point->held)};
 	}
+	point->ready = (uint32_t)(held - point->held);
 	return 0;
 }
 
@@ -569,48 +572,36 @@ static int tell_meetings(struct joint *j, unsigned k)
 	return 0;
 }
 
-static int meet(struct joint *j, const struct entry *e, unsigned k)
+/* There is room for it. */
+static void meet(struct joint *j, const struct entry *e, unsigned k, enum ow_side later)
 {
 	const struct usual *usual = &j->usual[k];
-	bool at_to = e->at_to >> k & 1;
 	const struct showing *a = &e->at[usual->from], *b = &e->at[usual->to];
-	struct meetings *m = &j->meetings[k][at_to];
-	int64_t shift_ns = j->shift_ns[usual->from];
-	if (m->count == m->room && make_room(m, m->count + 1) < 0)
-		return -ENOMEM;
-	m->order_ns[m->count] = at_to ? b->order_ns : a->order_ns;
-	struct ow_meeting *meeting = &m->meeting[m->count++];
-	meeting->time_ns[OW_SIDE_A] = a->record.time_ns - shift_ns;
-	meeting->time_ns[OW_SIDE_B] = b->record.time_ns - shift_ns;
+	struct meetings *m = &j->meetings[k][later];
+	size_t i = m->count++;
+	struct ow_meeting *meeting = &m->meeting[i];
+	m->order_ns[i] = later == OW_SIDE_B ? b->order_ns : a->order_ns;
+	meeting->time_ns[OW_SIDE_A] = a->record.time_ns - usual->shift_ns;
+	meeting->time_ns[OW_SIDE_B] = b->record.time_ns - usual->shift_ns;
 	meeting->number[OW_SIDE_A] = a->record.number;
 	meeting->number[OW_SIDE_B] = b->record.number;
 	meeting->flow[OW_SIDE_A] = a->record.flow;
 	meeting->flow[OW_SIDE_B] = b->record.flow;
 	meeting->untimed = a->record.untimed | b->record.untimed;
 	meeting->quiet = e->smooth;
-	return 0;
-}
-
-/* The pairs that take a packet as matched when this point shows it. */
-static uint64_t meetings_at(const struct joint *j, unsigned p, const struct entry *e)
-{
-	return ((e->at_to & j->second_of[p]) | (~e->at_to & j->first_of[p])) & e->usual;
 }
 
 static void note_next(struct point *point)
 {
-	point->next_ns = point->count ? held_of(point, 0)->order_ns : INT64_MAX;
+	point->next_ns = point->count ? point->held->order_ns : INT64_MAX;
 }
 
-static void leave(struct joint *j, struct point *point, const struct held *held)
+static void drop(struct joint *j, struct entry *e)
 {
-	if (--entry_of(j, held->entry)->records == 0)
-		j->free[j->frees++] = held->entry;
-	if (held->copy != NO_ENTRY && --j->copies_held == 0)
-		j->copies = 0;
-	point->first = (point->first + 1) & (point->size - 1);
-	point->count--;
-	point->turned++;
+	if (--e->records == 0) {
+		e->next = j->unused;
+		j->unused = e;
+	}
 }
 
 /* Of its next record, in the time of a pair. */
@@ -619,25 +610,49 @@ static int64_t next_time(const struct point *point, int64_t shift_ns)
 	return point->next_ns == INT64_MAX ? INT64_MAX : point->next_ns - shift_ns;
 }
 
+/* A point's turns of records in a row are over. time_ns: the latest of them. */
+static void end_turns(struct joint *j, unsigned p, uint32_t count, int64_t time_ns)
+{
+	struct point *point = &j->point[p];
+	point->held += count;
+	point->count -= count;
+	point->turned += count;
+	point->turned_ns = time_ns > point->turned_ns ? time_ns : point->turned_ns;
+	note_next(point);
+}
+
+static int make_room_at(struct joint *j, unsigned p, uint32_t count)
+{
+	int r = 0;
+	for (unsigned n = 0; n < j->sides[p] && r == 0; n++) {
+		struct meetings *m = &j->meetings[j->side[p][n].pass][j->side[p][n].side];
+		r = make_room(m, m->count + count);
+	}
+	return r;
+}
+
 /* The turns of records of smooth packets. */
 static int turn_smooth(struct joint *j, unsigned p, uint32_t count)
 {
-	struct point *point = &j->point[p];
-	int r = 0;
-	for (uint32_t i = 0; i < count && r == 0; i++) {
-		const struct held *held = held_of(point, 0);
-		const struct entry *e = entry_of(j, held->entry);
-		if (i + TURNS_AHEAD < count)
-			__builtin_prefetch(entry_of(j, held_of(point, TURNS_AHEAD)->entry), 1);
-		for (uint64_t meetings = meetings_at(j, p, e); meetings && r == 0; meetings &= meetings - 1)
-			r = meet(j, e, (unsigned)__builtin_ctzll(meetings));
-		int64_t time_ns = e->at[p].record.time_ns;
-		point->turned_ns = time_ns > point->turned_ns ? time_ns : point->turned_ns;
-		leave(j, point, held);
+	const struct held *held = j->point[p].held, *end = held + count;
+	uint64_t first_of = j->first_of[p], second_of = j->second_of[p];
+	int64_t latest_ns = INT64_MIN;
+	if (make_room_at(j, p, count) < 0)
+		return -ENOMEM;
+	for (; held < end; held++) {
+		struct entry *e = held->entry;
+		if (end - held > TURNS_AHEAD)
+			__builtin_prefetch(held[TURNS_AHEAD].entry, 1);
+		for (uint64_t pairs = e->at_to & second_of; pairs; pairs &= pairs - 1)
+			meet(j, e, (unsigned)__builtin_ctzll(pairs), OW_SIDE_B);
+		for (uint64_t pairs = ~e->at_to & first_of; pairs; pairs &= pairs - 1)
+			meet(j, e, (unsigned)__builtin_ctzll(pairs), OW_SIDE_A);
+		latest_ns = e->at[p].record.time_ns > latest_ns ? e->at[p].record.time_ns : latest_ns;
+		drop(j, e);
 	}
-	note_next(point);
+	end_turns(j, p, count, latest_ns);
 	end_point(j, p);
-	return r;
+	return 0;
 }
 
 /* Brings a pair up to the turns that its points had: its matcher expects what is pushed now. */
@@ -655,38 +670,38 @@ static int catch_up(struct joint *j, unsigned k)
 	return r;
 }
 
-static int turn_at(struct joint *j, const struct side *s, const struct ow_record *record, const struct entry *e,
-                   bool meets)
+static int turn_at(struct joint *j, const struct side *s, const struct ow_record *record, const struct entry *e)
 {
 	struct ow_matcher *matcher = j->matcher[s->pass];
 	int64_t shift_ns = j->shift_ns[j->set->pair[s->pass].from];
+	bool later = (e->at_to >> s->pass & 1) == (s->side == OW_SIDE_B);
 	if (!(e->usual >> s->pass & 1)) {
 		struct ow_record pushed = *record;
 		pushed.time_ns -= shift_ns;
 		return ow_matcher_push(matcher, s->side, &pushed, next_time(&j->point[s->other], shift_ns));
 	}
-	if (!meets)
-		return 0;
-	ow_matcher_remember(matcher, e->id, record->time_ns - shift_ns);
-	return meet(j, e, s->pass);
+	if (later) {
+		ow_matcher_remember(matcher, e->id, record->time_ns - shift_ns);
+		meet(j, e, s->pass, s->side);
+	}
+	return 0;
 }
 
 static int turn_rough(struct joint *j, unsigned p)
 {
 	struct point *point = &j->point[p];
-	const struct held held = *held_of(point, 0);
-	const struct entry *e = entry_of(j, held.entry);
-	const struct ow_record record = held.copy == NO_ENTRY ? e->at[p].record : j->copy[held.copy];
-	uint64_t meetings = meetings_at(j, p, e);
-	int r = 0;
-	point->next_rough++;
+	const struct held held = *point->held;
+	const struct ow_record record = held.copy == NO_COPY ? held.entry->at[p].record : j->copy[held.copy];
+	int r = make_room_at(j, p, 1);
 	for (unsigned n = 0; n < j->sides[p] && r == 0; n++)
 		r = catch_up(j, j->side[p][n].pass);
-	leave(j, point, &held);
-	note_next(point);
+	point->next_rough++;
+	end_turns(j, p, 1, record.time_ns);
 	for (unsigned n = 0; n < j->sides[p] && r == 0; n++)
-		r = turn_at(j, &j->side[p][n], &record, e, meetings >> j->side[p][n].pass & 1);
-	point->turned_ns = record.time_ns > point->turned_ns ? record.time_ns : point->turned_ns;
+		r = turn_at(j, &j->side[p][n], &record, held.entry);
+	drop(j, held.entry);
+	if (held.copy != NO_COPY && --j->copies_held == 0)
+		j->copies = 0;
 	end_point(j, p);
 	return r;
 }
@@ -718,7 +733,7 @@ static uint32_t smooth_before(struct joint *j, unsigned p, unsigned next)
 	if (p == next || next == j->points)
 		return left;
 	int64_t before_ns = j->point[next].rough[j->point[next].next_rough].order_ns - (p > next);
-	while (count < left && held_of(point, count)->order_ns <= before_ns)
+	while (count < left && point->held[count].order_ns <= before_ns)
 		count++;
 	return count;
 }
@@ -790,9 +805,9 @@ static int read_ahead(struct joint *j, int64_t *ret_until_ns, struct ow_error *e
 		if (!point->used || point->ended)
 			continue;
 		int64_t until_ns = point->count >= HELD_MOST ? point->newest_ns - 1 : point->newest_ns - j->ahead_ns;
-		int64_t last_ns = held_of(point, point->count - 1)->order_ns; /* what comes next may be as early */
+		int64_t last_ns = point->held[point->count - 1].order_ns; /* what comes next may be as early */
 		until_ns = last_ns < until_ns ? last_ns : until_ns;
-		int64_t most_ns = point->count > READY_MOST ? held_of(point, READY_MOST)->order_ns : INT64_MAX;
+		int64_t most_ns = point->count > READY_MOST ? point->held[READY_MOST].order_ns : INT64_MAX;
 		until_ns = most_ns < until_ns ? most_ns : until_ns;
 		*ret_until_ns = until_ns < *ret_until_ns ? until_ns : *ret_until_ns;
 	}
@@ -860,6 +875,7 @@ static int begin(struct joint *j, struct ow_error *err)
 		if (r == 0)
 			r = ow_match_pass_begin(pass, &j->matcher[k]);
 	}
+	j->all_pairs = UINT64_MAX >> (64 - j->set->passes);
 	j->entry_size = sizeof(struct entry) + j->points * sizeof(struct showing);
 	j->recent = ow_recent_create();
 	if (r == 0 && !j->recent)
@@ -907,7 +923,7 @@ int ow_joint_pass_run(const struct ow_joint_pass *set, struct ow_error *err)
 		r = run(j, err);
 	for (unsigned p = 0; p < OW_PATH_POINTS; p++) {
 		ow_record_batches_stop(j->point[p].batches);
-		free(j->point[p].held);
+		free(j->point[p].all);
 		free(j->point[p].rough);
 	}
 	for (unsigned k = 0; k < set->passes; k++) {
@@ -920,8 +936,9 @@ int ow_joint_pass_run(const struct ow_joint_pass *set, struct ow_error *err)
 	}
 	done_meetings(&j->merged);
 	ow_recent_free(j->recent);
-	free(j->entry);
-	free(j->free);
+	while (j->blocks)
+		free(j->block[--j->blocks]);
+	free(j->block);
 	free(j->copy);
 	free(j->bucket);
 	free(j);
