@@ -23,10 +23,10 @@
 #define BUCKETS_LEAST  4096u
 #define ENTRIES        256 /* that are allocated together */
 #define NO_COPY        UINT32_MAX
-#define BLOCK          32                  /* records that are prefetched together */
+#define BLOCK          16                  /* records before its turn the memory of one is loaded */
 #define PUSHED         (UINT64_C(1) << 41) /* another id in the same set of the table */
 #define TURNS_AHEAD    8                   /* records whose memory is loaded before their turn */
-#define READY_MOST     1024u               /* records of a point that have their turns together, if times differ */
+#define READY_MOST     256u                /* records of a point that have their turns together, if times differ */
 
 struct entry;
 
@@ -371,19 +371,17 @@ static void note_batch(struct joint *j, unsigned p, const struct ow_batch *batch
 	}
 }
 
-/* What the records from here on will access: first where their packets are found, a block later the packets. */
-static void prefetch(const struct joint *j, const struct ow_batch *batch, int from)
+/* What the records after this one will access: first where their packets are found, later the packets. */
+static void prefetch(const struct joint *j, const struct ow_batch *batch, int i)
 {
-	int end = from + BLOCK < batch->count ? from + BLOCK : batch->count;
-	int after = end + BLOCK < batch->count ? end + BLOCK : batch->count;
-	for (int i = from; i < end; i++) {
-		struct entry *e = *bucket_of(j, batch->record[i].id);
-		if (e)
-			__builtin_prefetch(e, 1);
-		ow_recent_prefetch(j->recent, batch->record[i].id);
+	if (i + 2 * BLOCK < batch->count)
+		__builtin_prefetch(bucket_of(j, batch->record[i + 2 * BLOCK].id));
+	if (i + BLOCK < batch->count) {
+		uint64_t id = batch->record[i + BLOCK].id;
+		const struct entry *e = *bucket_of(j, id);
+		ow_recent_prefetch(j->recent, id);
+		__builtin_prefetch(e, 1);
 	}
-	for (int i = end; i < after; i++)
-		__builtin_prefetch(bucket_of(j, batch->record[i].id));
 }
 
 /* The next batch of a point. */
@@ -401,10 +399,10 @@ static int load(struct joint *j, unsigned p, struct ow_error *err)
 	if (r < 0)
 		return r;
 	note_batch(j, p, batch);
-	prefetch(j, batch, 0);
+	for (int i = -BLOCK; i < 0; i++)
+		prefetch(j, batch, i);
 	for (int i = 0; i < batch->count && r == 0; i++) {
-		if (i % BLOCK == 0)
-			prefetch(j, batch, i + BLOCK);
+		prefetch(j, batch, i);
 		struct held *held = &point->held[point->count++];
 		held->order_ns = batch->order_ns[i];
 		r = enter(j, p, &batch->record[i], held);

@@ -9,7 +9,10 @@
 
 #define COPIES_MAX        64                      /* of an id, in a sample that is full */
 #define MAKE_ROOM         (OW_SAMPLE_MAX / 4 * 3) /* with more packets than this, a full sample is reduced */
-#define HOPS_LEAST        8                       /* packets that routers forwarded in either direction */
+#define BUCKET_BITS       14                      /* of an id: as many buckets sort a sample */
+#define BUCKETS           ((size_t)1 << BUCKET_BITS)
+#define BUCKET_FEW        32
+#define HOPS_LEAST        8  /* packets that routers forwarded in either direction */
 #define HOPS_MOST         64 /* of a path: a larger difference of TTLs is that of a device that sets them */
 #define DRIFT_STRETCHES   32
 #define DRIFT_SAMPLES     4    /* of each stretch, at least */
@@ -38,20 +41,67 @@ static int by_id(const void *x, const void *y)
 	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
 
+/* Sorts packets that are in the right bucket each: few, unless a flood of one id is among them. */
+static void sort_bucket(struct ow_sampled *packet, size_t count)
+{
+	if (count > BUCKET_FEW) {
+		qsort(packet, count, sizeof *packet, by_id);
+		return;
+	}
+	for (size_t i = 1; i < count; i++) {
+		struct ow_sampled kept = packet[i];
+		size_t k = i;
+		for (; k > 0 && by_id(&packet[k - 1], &kept) > 0; k--)
+			packet[k] = packet[k - 1];
+		packet[k] = kept;
+	}
+}
+
+/* Ids are evenly distributed below the limit: their upper bits nearly sort them. False: out of memory. */
+static bool sort_by_buckets(struct ow_identity_sample *s)
+{
+	struct ow_sampled *from = malloc(s->packets * sizeof *from);
+	uint32_t *end = calloc(BUCKETS + 1, sizeof *end);
+	bool done = from && end;
+	int shift = 64 - BUCKET_BITS - __builtin_clzll(s->below | 1);
+	shift = shift > 0 ? shift : 0;
+	for (size_t i = 0; done && i < s->packets; i++) {
+		from[i] = s->packet[i];
+		end[(from[i].id >> shift) + 1]++;
+	}
+	for (size_t b = 0; done && b < BUCKETS; b++)
+		end[b + 1] += end[b];
+	for (size_t i = 0; done && i < s->packets; i++)
+		s->packet[end[from[i].id >> shift]++] = from[i];
+	for (size_t b = 0; done && b < BUCKETS; b++) {
+		size_t first = b ? end[b - 1] : 0;
+		sort_bucket(s->packet + first, end[b] - first);
+	}
+	free(from);
+	free(end);
+	return done;
+}
+
+static void sort_packets(struct ow_identity_sample *s)
+{
+	if (s->packets && !sort_by_buckets(s))
+		qsort(s->packet, s->packets, sizeof *s->packet, by_id);
+}
+
 void ow_sample_sort(struct ow_identity_sample *s)
 {
 	size_t sorted = 1;
 	while (sorted < s->packets && by_id(&s->packet[sorted - 1], &s->packet[sorted]) <= 0)
 		sorted++;
 	if (sorted < s->packets)
-		qsort(s->packet, s->packets, sizeof *s->packet, by_id);
+		sort_packets(s);
 }
 
 /* A flood of identical packets must not displace others. */
 static void limit_copies(struct ow_identity_sample *s)
 {
 	size_t kept = 0, copies = 0;
-	qsort(s->packet, s->packets, sizeof *s->packet, by_id);
+	sort_packets(s);
 	for (size_t i = 0; i < s->packets; i++) {
 		copies = kept && s->packet[kept - 1].id == s->packet[i].id ? copies + 1 : 1;
 		if (copies <= COPIES_MAX)

@@ -246,6 +246,26 @@ static void floods(void **state)
 	assert_true(c.min_ns == 77 && c.max_ns == 77);
 }
 
+/* By id, then by time, however many there are: few, all, a part of all ids, and several of one. */
+static void sorted(void **state)
+{
+	struct samples *s = *state;
+	static const uint64_t sizes[] = {1, 3, 1000, 60000, 200000};
+	for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
+		s->a.packets = 0;
+		s->a.below = UINT64_MAX;
+		for (uint64_t i = 0; i < sizes[n]; i++)
+			offer(&s->a, i % 7 ? i : i % 5, -(int64_t)i, 1, false);
+		size_t packets = s->a.packets;
+		ow_sample_sort(&s->a);
+		assert_int_equal(s->a.packets, packets);
+		for (size_t i = 1; i < packets; i++) {
+			const struct ow_sampled *x = &s->a.packet[i - 1], *y = &s->a.packet[i];
+			assert_true(x->id < y->id || (x->id == y->id && x->time_ns < y->time_ns));
+		}
+	}
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -260,6 +280,7 @@ int main(void)
 		CASE(large_captures_keep_the_same_packets),
 		CASE(the_same_packet_over_and_over),
 		CASE(floods),
+		CASE(sorted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
