@@ -2,7 +2,6 @@
 #include "match/record_batches.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -36,13 +35,6 @@ struct ow_readahead {
 	atomic_uint asleep;
 	atomic_bool leave;
 };
-
-int64_t ow_time_base_common(const struct ow_time_base *base, int64_t t)
-{
-	if (base->drift != 0)
-		t += llrint(base->drift * (double)(t - base->drift_from_ns));
-	return t + base->shift_ns;
-}
 
 static void put_in_order(struct ow_batch *batch, const struct ow_time_base *base)
 {
@@ -130,12 +122,45 @@ int ow_record_batches_start(struct ow_record_reader *input, const struct ow_time
 	return 0;
 }
 
-/* Makes the wanted batch, unless another thread is about to finish it. */
+enum job { JOB_DONE, JOB_TAKEN, JOB_NONE };
+
+static enum job work_for(struct ow_record_batches *batches)
+{
+	if (pthread_mutex_trylock(&batches->making) != 0)
+		return JOB_TAKEN;
+	bool made = make_next(batches);
+	pthread_mutex_unlock(&batches->making);
+	return made ? JOB_DONE : JOB_NONE;
+}
+
+/* Works for the input with the fewest ready batches that has room and is not worked for. */
+static enum job work(struct ow_readahead *readahead)
+{
+	enum job result = JOB_NONE;
+	uint32_t tried = 0;
+	for (unsigned n = 0; n < readahead->inputs; n++) {
+		unsigned next = readahead->inputs;
+		for (unsigned i = 0; i < readahead->inputs; i++) {
+			if (!(tried >> i & 1) && (next == readahead->inputs ||
+			                          in_store(readahead->batches[i]) < in_store(readahead->batches[next])))
+				next = i;
+		}
+		tried |= UINT32_C(1) << next;
+		enum job job = work_for(readahead->batches[next]);
+		if (job == JOB_DONE)
+			return job;
+		result = job == JOB_TAKEN ? job : result;
+	}
+	return result;
+}
+
+/* Makes the wanted batch. While another thread is making it, makes one for another input. */
 static void want(struct ow_record_batches *batches)
 {
 	int r = pthread_mutex_trylock(&batches->making);
 	for (unsigned i = 0; r != 0 && i < YIELDS && !in_store(batches); i++) {
-		sched_yield();
+		if (work(batches->readahead) != JOB_DONE)
+			sched_yield();
 		r = pthread_mutex_trylock(&batches->making);
 	}
 	if (r != 0 && in_store(batches))
@@ -188,38 +213,6 @@ void ow_record_batches_stop(struct ow_record_batches *batches)
 }
 
 /* -- read-ahead threads ------------------------------------------------------------------------------------------- */
-
-enum job { JOB_DONE, JOB_TAKEN, JOB_NONE };
-
-static enum job work_for(struct ow_record_batches *batches)
-{
-	if (pthread_mutex_trylock(&batches->making) != 0)
-		return JOB_TAKEN;
-	bool made = make_next(batches);
-	pthread_mutex_unlock(&batches->making);
-	return made ? JOB_DONE : JOB_NONE;
-}
-
-/* Works for the input with the fewest ready batches that has room and is not worked for. */
-static enum job work(struct ow_readahead *readahead)
-{
-	enum job result = JOB_NONE;
-	uint32_t tried = 0;
-	for (unsigned n = 0; n < readahead->inputs; n++) {
-		unsigned next = readahead->inputs;
-		for (unsigned i = 0; i < readahead->inputs; i++) {
-			if (!(tried >> i & 1) && (next == readahead->inputs ||
-			                          in_store(readahead->batches[i]) < in_store(readahead->batches[next])))
-				next = i;
-		}
-		tried |= UINT32_C(1) << next;
-		enum job job = work_for(readahead->batches[next]);
-		if (job == JOB_DONE)
-			return job;
-		result = job == JOB_TAKEN ? job : result;
-	}
-	return result;
-}
 
 /* Everything is full: sleeps until half of it is used. */
 static void sleep_until_wanted(struct ow_readahead *readahead)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "match/record_reader.h"
+#include <math.h>
 
 /*
  * Batches of records from a record reader, in the common time base, ready for merging. The consumer builds a batch
@@ -30,7 +31,12 @@ struct ow_time_base {
 	double drift; /* nanoseconds to add in a nanosecond */
 };
 
-int64_t ow_time_base_common(const struct ow_time_base *base, int64_t time_ns);
+static inline int64_t ow_time_base_common(const struct ow_time_base *base, int64_t time_ns)
+{
+	if (base->drift != 0)
+		time_ns += llrint(base->drift * (double)(time_ns - base->drift_from_ns));
+	return time_ns + base->shift_ns;
+}
 
 struct ow_record_batches;
 struct ow_readahead;
