@@ -80,15 +80,22 @@ int ow_tally_uncertain(struct ow_tally *t, int64_t delay_ns, int64_t less_ns, in
 	return 0;
 }
 
-int ow_tally_delays(const struct ow_tally *t, struct ow_delays **ret_delays)
+const struct ow_delays *ow_tally_borrow(const struct ow_tally *t)
 {
-	int r = ow_delays_create(ret_delays);
-	if (r < 0)
-		return r;
-	ow_delays_merge(*ret_delays, t->delays);
-	if (t->uncertain[OW_UNCERTAIN_ESTIMATE])
-		ow_delays_merge(*ret_delays, t->uncertain[OW_UNCERTAIN_ESTIMATE]);
-	return 0;
+	struct ow_delays *all;
+	if (!t->uncertain[OW_UNCERTAIN_ESTIMATE])
+		return t->delays;
+	if (ow_delays_create(&all) < 0)
+		return NULL;
+	ow_delays_merge(all, t->delays);
+	ow_delays_merge(all, t->uncertain[OW_UNCERTAIN_ESTIMATE]);
+	return all;
+}
+
+void ow_tally_return(const struct ow_tally *t, const struct ow_delays *delays)
+{
+	if (delays != t->delays)
+		ow_delays_free((struct ow_delays *)delays);
 }
 
 static void bound_of(const struct ow_delay *delay, struct ow_delay_bound *ret)

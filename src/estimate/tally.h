@@ -81,8 +81,9 @@ int ow_tally_uncertain(struct ow_tally *tally, int64_t delay_ns, int64_t less_ns
 
 /* Summarises the delays, with bounds; if out of memory, as if there were none. */
 void ow_tally_summary(const struct ow_tally *tally, struct ow_delay *ret_delay);
-/* Returns all delays, the uncertain ones as estimated; the caller frees them. 0 or -ENOMEM. */
-int ow_tally_delays(const struct ow_tally *tally, struct ow_delays **ret_delays);
+/* All delays, the uncertain ones as estimated; NULL if out of memory. The caller returns them before the tally changes. */
+const struct ow_delays *ow_tally_borrow(const struct ow_tally *tally);
+void ow_tally_return(const struct ow_tally *tally, const struct ow_delays *delays);
 
 /* Fills in the delays of these percentiles, after ow_tally_flush; nothing without samples. 0 or -ENOMEM. */
 int ow_tally_percentiles(const struct ow_tally *tally, struct ow_percentile *percentile, unsigned count);

@@ -9,23 +9,23 @@
 
 struct ow_reach ow_match_reach(struct ow_match_pass *p, enum ow_direction direction, double share)
 {
-	struct ow_delays *delays = NULL;
-	struct ow_delay delay;
-	if (ow_tally_delays(&p->tally[direction], &delays) < 0) {
+	const struct ow_delays *delays = ow_tally_borrow(&p->tally[direction]);
+	if (!delays) {
 		p->failed = p->failed ? p->failed : -ENOMEM;
 		return (struct ow_reach){0};
 	}
-	ow_delays_summary(delays, &delay);
 	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
 	if (direction == OW_B_TO_A)
 		correct = -correct;
-	bool all = share * (double)delay.samples < 1;
-	struct ow_reach reach = {.known = delay.samples > 0};
+	uint64_t samples = ow_delays_samples(delays);
+	bool all = share * (double)samples < 1;
+	struct ow_reach reach = {.known = samples > 0};
 	if (reach.known) {
-		reach.least_ns = (all ? delay.min_ns : (int64_t)ow_delays_quantile(delays, share)) + correct;
-		reach.most_ns = (all ? delay.max_ns : (int64_t)ow_delays_quantile(delays, 1 - share)) + correct;
+		ow_delays_range(delays, &reach.least_ns, &reach.most_ns);
+		reach.least_ns = (all ? reach.least_ns : (int64_t)ow_delays_quantile(delays, share)) + correct;
+		reach.most_ns = (all ? reach.most_ns : (int64_t)ow_delays_quantile(delays, 1 - share)) + correct;
 	}
-	ow_delays_free(delays);
+	ow_tally_return(&p->tally[direction], delays);
 	return reach;
 }
 

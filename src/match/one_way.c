@@ -34,14 +34,14 @@ static void extremes(const struct ow_match_pass *p, int64_t *ret_least, int64_t 
 static bool way_of_tail(const struct ow_match_pass *p, enum ow_direction *ret_way)
 {
 	enum ow_direction d = p->tally[OW_A_TO_B].matched >= p->tally[OW_B_TO_A].matched ? OW_A_TO_B : OW_B_TO_A;
-	struct ow_delays *delays;
-	if (ow_tally_delays(&p->tally[d], &delays) < 0)
+	const struct ow_delays *delays = ow_tally_borrow(&p->tally[d]);
+	if (!delays)
 		return false;
 	bool few = ow_delays_samples(delays) < TAIL_SAMPLES;
 	double median = few ? 0 : ow_delays_quantile(delays, 0.5);
 	double above = few ? 0 : ow_delays_quantile(delays, 0.99) - median;
 	double below = few ? 0 : median - ow_delays_quantile(delays, 0.01);
-	ow_delays_free(delays);
+	ow_tally_return(&p->tally[d], delays);
 	if (few)
 		return false;
 	if (above > TAIL_CLEAR * below)
