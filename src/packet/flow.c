@@ -17,7 +17,7 @@
 #define CHUNK_BITS      12
 #define CHUNK_KEYS      (1u << CHUNK_BITS)
 #define CHUNKS_MAX      (OW_FLOWS_MAX >> CHUNK_BITS)
-#define SLOTS_MIN       1024u
+#define SLOTS_MIN       8192u
 #define NUMBER_BITS     21 /* of a slot: number + 1, so that 0 is an empty slot; the rest is the upper part of the hash */
 #define AHEAD           32u /* plain packets whose slots are loaded ahead */
 #define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)

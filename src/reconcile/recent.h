@@ -40,12 +40,13 @@ static inline unsigned ow_recent_set(uint64_t id)
 	return (unsigned)id & (OW_RECENT_SETS - 1);
 }
 
+/* Half of a set. In registers: a copy in memory would be read back before it is written. */
+typedef uint32_t ow_recent_half __attribute__((vector_size(16)));
+
 static inline void ow_recent_add(struct ow_recent *recent, uint64_t id, int64_t time_ns)
 {
-	/* Two halves in registers: a copy in memory would be read back before it is written. */
-	typedef uint32_t half __attribute__((vector_size(16)));
 	uint32_t *way = recent->set[ow_recent_set(id)];
-	half newer, older;
+	ow_recent_half newer, older;
 	memcpy(&newer, way, sizeof newer);
 	memcpy(&older, way + 3, sizeof older);
 	memcpy(way + 1, &newer, sizeof newer);
@@ -59,11 +60,13 @@ bool ow_recent_young(const struct ow_recent *recent, uint64_t id, int64_t time_n
 /* Whether the id was added within the last within_ns (to the second, at least one). */
 static inline bool ow_recent_has(const struct ow_recent *recent, uint64_t id, int64_t time_ns, int64_t within_ns)
 {
-	const uint32_t *way = recent->set[ow_recent_set(id)];
-	uint32_t tag = ow_recent_tag(id), found = 0;
-	for (int i = 0; i < OW_RECENT_WAYS; i++)
-		found |= ((way[i] ^ tag) & OW_RECENT_ID) == 0;
-	return found && ow_recent_young(recent, id, time_ns, within_ns);
+	ow_recent_half half[2];
+	memcpy(half, recent->set[ow_recent_set(id)], sizeof half);
+	ow_recent_half same = ((half[0] ^ ow_recent_tag(id)) & OW_RECENT_ID) == 0;
+	same |= ((half[1] ^ ow_recent_tag(id)) & OW_RECENT_ID) == 0;
+	uint64_t found[2];
+	memcpy(found, &same, sizeof found);
+	return (found[0] | found[1]) && ow_recent_young(recent, id, time_ns, within_ns);
 }
 
 static inline void ow_recent_prefetch(const struct ow_recent *recent, uint64_t id)
