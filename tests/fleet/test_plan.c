@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet.yaml: the desired state of each point, and what is refused. */
+#include "fleet/plan.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const char three[] = "classes: [{name: web, filter: tcp port 443}, {name: all}]\n"
+			    "groups:\n"
+			    "  - {name: edge, interfaces: [{name: eth0}], memory: 512MiB}\n"
+			    "points:\n"
+			    "  - {name: london, group: edge, address: '192.0.2.1:8620'}\n"
+			    "  - {name: paris, group: edge, address: '192.0.2.2:8620', memory: 1GiB}\n"
+			    "  - {name: oslo, interfaces: [{name: eth1}]}\n";
+#define SEGMENTS                                                                           \
+	"segments:\n"                                                                      \
+	"  - {between: [london, paris], interval: 500ms, ends: {paris: {facing: away}}}\n" \
+	"  - {name: north, between: [paris, oslo], classes: [{name: all}]}\n"
+
+static struct ow_plan *plan_of(const char *text, const struct ow_plan_pair *pairs, unsigned count, struct ow_error *err)
+{
+	struct ow_plan *plan = NULL;
+	err->text[0] = 0;
+	ow_plan_make("fleet.yaml", text, strlen(text), pairs, count, &plan, err);
+	return plan;
+}
+
+static void three_points(void **state)
+{
+	(void)state;
+	struct ow_error err;
+	char text[2000];
+	snprintf(text, sizeof text, "%s%s", three, SEGMENTS);
+	struct ow_plan *plan = plan_of(text, NULL, 0, &err);
+	if (!plan)
+		fail_msg("%s", err.text);
+	assert_int_equal(plan->count, 3);
+	assert_string_equal(
+		plan->points[0].body,
+		"listen: \":8620\"\n"
+		"memory: \"512MiB\"\n"
+		"interfaces: [{\"name\": \"eth0\"}]\n"
+		"segments:\n"
+		"  - {name: \"london-paris\", peer: paris, connect: \"192.0.2.2:8620\", interval: \"500ms\", "
+		"classes: [{\"name\": \"web\", \"filter\": \"tcp port 443\"}, {\"name\": \"all\"}]}\n");
+	assert_string_equal(plan->points[1].body,
+	                    "listen: \":8620\"\n"
+	                    "memory: \"1GiB\"\n"
+	                    "interfaces: [{\"name\": \"eth0\"}]\n"
+	                    "segments:\n"
+	                    "  - {name: \"london-paris\", peer: london, facing: \"away\", interval: \"500ms\", "
+	                    "classes: [{\"name\": \"web\", \"filter\": \"tcp port 443\"}, {\"name\": \"all\"}]}\n"
+	                    "  - {name: \"north\", peer: oslo, classes: [{\"name\": \"all\"}]}\n");
+	/* oslo has no address, so it connects. */
+	assert_string_equal(plan->points[2].body,
+	                    "interfaces: [{\"name\": \"eth1\"}]\n"
+	                    "segments:\n"
+	                    "  - {name: \"north\", peer: paris, connect: \"192.0.2.2:8620\", classes: [{\"name\": "
+	                    "\"all\"}]}\n");
+	ow_plan_free(plan);
+}
+
+static void discovered(void **state)
+{
+	(void)state;
+	struct ow_error err;
+	char text[2000];
+	struct ow_plan_pair pairs[] = {{"london", "paris"}, {"paris", "oslo"}, {"rome", "oslo"}, {"oslo", "oslo"}};
+	snprintf(text, sizeof text, "%ssegments: discover\n", three);
+	struct ow_plan *plan = plan_of(text, pairs, 4, &err);
+	if (!plan)
+		fail_msg("%s", err.text);
+	assert_true(plan->discover);
+	assert_non_null(strstr(plan->points[0].body, "london-paris"));
+	assert_null(strstr(plan->points[0].body, "oslo"));
+	assert_non_null(strstr(plan->points[2].body, "paris-oslo"));
+	assert_null(strstr(plan->points[2].body, "rome"));
+	ow_plan_free(plan);
+	/* Nothing is known yet: the points watch, and wait. */
+	plan = plan_of(text, NULL, 0, &err);
+	assert_non_null(plan);
+	assert_null(strstr(plan->points[0].body, "segments"));
+	ow_plan_free(plan);
+}
+
+static void refuses(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *more, *why;
+	} cases[] = {
+		{"segments: [{between: [london, rome]}]\n", "there is no point 'rome'"},
+		{"segments: [{between: [london]}]\n", "list of two points"},
+		{"segments: [{between: [london, london]}]\n", "two different points"},
+		{"segments: [{between: [london, paris], ends: {oslo: {facing: away}}}]\n", "names of the two points"},
+		{"segments: [{between: [london, paris], intervall: 1s}]\n", "did you mean 'interval'"},
+		{"segments: [{between: [london, paris], interval: 1}]\n", "point 'london'"},
+		{"segments: [{between: [london, paris], ends: {london: {connect: x}}}]\n", "point 'london'"},
+		{"segments: [{between: [london, paris]}, {between: [london, paris]}]\n", "point 'london'"},
+		{"segments: [{between: [london, paris], classes: [{name: a, filter: 'no such thing'}]}]\n", "filter"},
+		{"segments: 7\n", "must be a list"},
+		{"pionts: []\n", "did you mean 'points'"},
+		{"canary: 2\n", "is not a share"},
+	};
+	struct ow_error err;
+	char text[2000];
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		snprintf(text, sizeof text, "%s%s", three, cases[i].more);
+		struct ow_plan *plan = plan_of(text, NULL, 0, &err);
+		if (plan || !strstr(err.text, cases[i].why))
+			fail_msg("%zu: '%s' instead of '%s'", i, err.text, cases[i].why);
+	}
+	static const struct {
+		const char *text, *why;
+	} whole[] = {
+		{"points: [{name: a.b}]\n", "not a name for a point of a fleet"},
+		{"points: [{name: station}]\n", "not a name for a point of a fleet"},
+		{"points: [{name: a}, {name: a}]\n", "twice"},
+		{"points: [{name: a, group: g}]\n", "no group 'g'"},
+		{"points: [{name: a, user: root}]\n", "unknown key 'user'"},
+		{"points: [{name: a, store: /etc/x}]\n", "unknown key 'store'"},
+		{"points: [{name: a, interfaces: [{file: /etc/x}]}]\n", "a 'file' can only"},
+		{"points: [{name: a}, {name: b}]\nsegments: [{between: [a, b]}]\n", "neither a nor b has an address"},
+		{"groups: [{name: g, address: 'x:1'}]\npoints: [{name: a}]\n", "a group has no address"},
+		{"classes: []\n", "'points'"},
+		{"[a]\n", "must be keys"},
+		{"", "is empty"},
+	};
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+		struct ow_plan *plan = plan_of(whole[i].text, NULL, 0, &err);
+		if (plan || !strstr(err.text, whole[i].why))
+			fail_msg("%zu: '%s' instead of '%s'", i, err.text, whole[i].why);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(three_points),
+		cmocka_unit_test(discovered),
+		cmocka_unit_test(refuses),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
