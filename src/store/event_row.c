@@ -18,6 +18,7 @@ const char ow_event_row_schema[] = "CREATE TABLE IF NOT EXISTS event ( -- what h
 				   "  omitted INTEGER NOT NULL); -- events before this one that were too many\n"
 				   "CREATE INDEX IF NOT EXISTS event_time ON event (time_ns);\n";
 
+const char ow_event_row_names[] = COLUMNS;
 const char ow_event_row_insert[] = "INSERT INTO event (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 const char ow_event_row_select[] = "id, " COLUMNS;
 

@@ -10,7 +10,9 @@
 #define OW_EVENT_ROW_SINCE 6
 
 extern const char ow_event_row_schema[];
-/* Parameter 1 is the lane. */
+/* The columns in the order of ow_event_row_bind: the first is the lane. */
+extern const char ow_event_row_names[];
+#define OW_EVENT_ROW_COLUMNS 9
 extern const char ow_event_row_insert[];
 void ow_event_row_bind(const struct ow_statement *statement, int64_t lane, const struct ow_flow_event *event);
 /* The columns to SELECT: id and lane, then those that ow_event_row_read reads. It leaves the names of the lane alone.

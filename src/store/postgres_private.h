@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "store/libpq.h"
+#include "store/postgres.h"
+
+/* Private to the files postgres*.c. */
+struct ow_postgres {
+	PGconn *connection;
+	char name[200];
+	struct ow_postgres_query *active; /* the statement whose rows have not all been read */
+	PGresult *row;                    /* of it: the last one */
+	int failed;                       /* negative errno of the last failure, and its text */
+	struct ow_error why;
+};
+
+/* Notes the failure of a result or, if it is NULL, of the connection. Returns a negative errno. */
+int ow_postgres_note(struct ow_postgres *postgres, const PGresult *result);
+int ow_postgres_note_memory(struct ow_postgres *postgres);
+/* Ends the statement whose rows are being read, if there is one. */
+void ow_postgres_end_active(struct ow_postgres *postgres);

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers for tests, each in a folder of its own, on loopback: PostgreSQL as Debian installs it."""
+import glob
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def free_port():
+    """A port that nobody uses now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Postgres:
+    """A cluster of its own. It does not run as root: root starts it as user postgres."""
+
+    SETTINGS = {"fsync": "on", "shared_buffers": "64MB", "max_wal_size": "256MB", "max_connections": "30",
+                "autovacuum_naptime": "10s", "log_min_messages": "fatal"}
+
+    @staticmethod
+    def folder_of_programs():
+        """Where initdb and postgres are; None: not installed."""
+        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"), key=lambda p: int(p.split("/")[4]))
+        return os.path.dirname(found[-1]) if found else None
+
+    @classmethod
+    def why_not(cls):
+        """The reason to skip a test, or None."""
+        if not cls.folder_of_programs():
+            return "PostgreSQL is not installed (package postgresql)"
+        return None
+
+    def __init__(self, **settings):
+        self.folder = tempfile.mkdtemp(prefix="oneway-postgres-")
+        self.data = os.path.join(self.folder, "data")
+        self.port = free_port()
+        self.process = None
+        self.user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, "postgres", "postgres")
+        os.chmod(self.folder, 0o755)
+        self.settings = {**self.SETTINGS, **settings}
+        self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        self.start()
+
+    def command(self, program, *args):
+        """A command line that runs one of PostgreSQL's programs as its user."""
+        line = [os.path.join(self.folder_of_programs(), program), *map(str, args)]
+        if os.geteuid() == 0:
+            line = ["setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups", "--", *line]
+        return line
+
+    def run(self, program, *args, **options):
+        return subprocess.run(self.command(program, *args), check=True, capture_output=True, text=True, cwd=self.folder, **options)
+
+    def start(self, timeout=30):
+        line = ["-D", self.data, "-p", self.port, "-k", self.folder, "-h", "127.0.0.1"]
+        for key, value in self.settings.items():
+            line += ["-c", f"{key}={value}"]
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            self.process = subprocess.Popen(self.command("postgres", *line), stdout=log, stderr=log, cwd=self.folder)
+        end = time.monotonic() + timeout
+        while subprocess.run(self.command("pg_isready", "-q", "-h", self.folder, "-p", self.port)).returncode != 0:
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("PostgreSQL does not start: " + self.log()[-2000:])
+            time.sleep(0.05)
+
+    def log(self):
+        with open(os.path.join(self.folder, "log"), errors="replace") as f:
+            return f.read()
+
+    def stop(self, signal_number=signal.SIGINT):
+        """SIGINT: fast; SIGQUIT: immediate, as after a crash."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal_number)
+            self.process.wait(timeout=60)
+        self.process = None
+
+    def kill(self):
+        """kill -9 of all of its processes, and recovery at the next start."""
+        with open(os.path.join(self.data, "postmaster.pid")) as f:
+            server = int(f.readline())
+        children = [int(pid) for pid in open(f"/proc/{server}/task/{server}/children").read().split()]
+        for pid in [server, *children]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait(timeout=60)
+        self.process = None
+
+    def restart(self, signal_number=signal.SIGQUIT):
+        self.stop(signal_number)
+        self.start()
+
+    def url(self, database="postgres", user="postgres", **options):
+        query = "&".join(f"{k}={v}" for k, v in options.items())
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}" + (f"?{query}" if query else "")
+
+    def sql(self, text, database="postgres", user="postgres"):
+        """Rows as lists of texts. The text is run as it is."""
+        done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-p", str(self.port), "-U", user,
+                               "-d", database, "-f", "-"], input=text, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip())
+        return [line.split("\t") for line in done.stdout.splitlines()]
+
+    def database(self, name):
+        """A new, empty database; returns its URL."""
+        self.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self.sql(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def remove(self):
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def main():
+    """servers.py postgres COMMAND...: runs it beside a server whose URL is in ONEWAY_POSTGRES. 77: there is none."""
+    if len(sys.argv) < 3 or sys.argv[1] != "postgres":
+        sys.exit(main.__doc__)
+    if Postgres.why_not():
+        print("skipped:", Postgres.why_not())
+        sys.exit(77)
+    server = Postgres()
+    try:
+        sys.exit(subprocess.run(sys.argv[2:], env={**os.environ, "ONEWAY_POSTGRES": server.url()}).returncode)
+    finally:
+        server.remove()
+
+
+if __name__ == "__main__":
+    main()
