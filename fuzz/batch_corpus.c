@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 		for (unsigned i = 0; i < rows; i++) {
 			struct ow_interval_result r = result_of(i);
 			struct ow_error err;
-			if (ow_result_batch_add(&batch, &r, &err) < 0) {
+			if (ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err) < 0) {
 				fprintf(stderr, "%s\n", err.text);
 				return 1;
 			}

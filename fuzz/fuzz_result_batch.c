@@ -13,18 +13,18 @@ static void check(int good)
 		abort();
 }
 
-static int add(void *arg, const struct ow_interval_result *result)
+static int add(void *arg, enum ow_period period, const struct ow_interval_result *result)
 {
 	struct ow_error err;
 	check(result->sent == result->matched + result->late + result->lost + result->pending);
 	check(result->length_ns > 0 && result->length_ns <= OW_RESULT_BATCH_LENGTH);
 	/* Another point may choose names that fill a batch sooner: a row is larger here by its first bytes only. */
-	return ow_result_batch_add(arg, result, &err);
+	return ow_result_batch_add(arg, period, result, &err);
 }
 
-static int count(void *arg, const struct ow_interval_result *result)
+static int count(void *arg, enum ow_period period, const struct ow_interval_result *result)
 {
-	(void)result;
+	(void)result, (void)period;
 	(*(size_t *)arg)++;
 	return 0;
 }

@@ -132,7 +132,7 @@ static natsStatus set_servers(natsOptions *options, const char *urls)
 	int count = 0;
 	if (!copy)
 		return NATS_NO_MEMORY;
-	for (char *at = strtok_r(copy, ", ", &save); at && count < URLS_MAX; at = strtok_r(NULL, ", ", &save))
+	for (char *at = strtok_r(copy, ", \n", &save); at && count < URLS_MAX; at = strtok_r(NULL, ", \n", &save))
 		url[count++] = at;
 	natsStatus s = count ? natsOptions_SetServers(options, url, count) : NATS_INVALID_ARG;
 	free(copy);
@@ -146,6 +146,8 @@ static natsStatus set_tls(natsOptions *options, const struct ow_bus_options *o)
 	natsStatus s = natsOptions_SetSecure(options, true);
 	if (s == NATS_OK && o->ca)
 		s = natsOptions_LoadCATrustedCertificates(options, o->ca);
+	if (s == NATS_OK && o->server)
+		s = natsOptions_SetExpectedHostname(options, o->server);
 	if (s == NATS_OK && o->certificate)
 		s = natsOptions_LoadCertificatesChain(options, o->certificate, o->key);
 	return s;
@@ -412,6 +414,8 @@ static int copy_options(struct ow_bus *bus, const struct ow_bus_options *o)
 	bus->options = (struct ow_bus_options){.news = o->news, .arg = o->arg};
 	int r = copy_text(o->urls, &bus->options.urls);
 	if (r == 0)
+		r = copy_text(o->server, &bus->options.server);
+	if (r == 0)
 		r = copy_text(o->ca, &bus->options.ca);
 	if (r == 0)
 		r = copy_text(o->certificate, &bus->options.certificate);
@@ -474,6 +478,7 @@ void ow_bus_free(struct ow_bus *bus)
 		free(bus->subscription[i].subject);
 	free(bus->subscription);
 	free((char *)bus->options.urls);
+	free((char *)bus->options.server);
 	free((char *)bus->options.ca);
 	free((char *)bus->options.certificate);
 	free((char *)bus->options.key);

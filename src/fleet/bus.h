@@ -19,9 +19,10 @@
 struct ow_bus;
 
 struct ow_bus_options {
-	const char *urls;                   /* "tls://a:4222,tls://b:4222", also nats:// */
+	const char *urls; /* "tls://a:4222,tls://b:4222", also nats://; commas, spaces or line ends between them */
 	const char *ca, *certificate, *key; /* PEM files; all NULL: without TLS */
-	const char *name;                   /* of this client; its inboxes are below _IN.NAME */
+	const char *server; /* name that the servers' certificates must have; NULL = libnats checks none */
+	const char *name;   /* of this client; its inboxes are below _IN.NAME */
 	/* What the user should know, one line: connected, connection lost, permission denied. May be NULL. */
 	void (*news)(void *arg, const char *line);
 	void *arg;

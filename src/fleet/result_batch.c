@@ -12,6 +12,8 @@
 /* Bytes of the fields of one result, and of what precedes them. The longest texts and the histogram fit four times. */
 #define ROW_MAX  4096
 #define HEAD_MAX 64
+/* In the byte of the period. */
+#define ACTIVE 128
 
 struct ow_result_batch_lane {
 	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME], from[OW_RESULT_NAME], to[OW_RESULT_NAME];
@@ -40,7 +42,7 @@ struct head {
 	int64_t since_ns; /* start less that of the row before */
 	int64_t length_ns;
 	int64_t number; /* interval less start / length */
-	bool active;
+	uint8_t kind;   /* period and ACTIVE */
 };
 
 static void code_head(struct ow_coder *c, struct head *head)
@@ -49,7 +51,9 @@ static void code_head(struct ow_coder *c, struct head *head)
 	ow_coder_signed(c, "start", &head->since_ns, INT64_MIN, INT64_MAX);
 	ow_coder_signed(c, "length", &head->length_ns, 1, OW_RESULT_BATCH_LENGTH);
 	ow_coder_signed(c, "interval", &head->number, INT64_MIN, INT64_MAX);
-	ow_coder_bool(c, "active", &head->active);
+	ow_coder_u8(c, "period", &head->kind, 0, ACTIVE | (OW_PERIODS - 1));
+	if (!c->failed && (head->kind & ~ACTIVE) >= OW_PERIODS)
+		ow_coder_fail(c, "period", "is not known");
 	ow_coder_varint32(c, "size", &head->size, 0, ROW_MAX);
 }
 
@@ -115,7 +119,8 @@ static bool is_full(const struct ow_result_batch *batch)
 	                                                      OW_RESULT_BATCH_BYTES;
 }
 
-int ow_result_batch_add(struct ow_result_batch *batch, const struct ow_interval_result *result, struct ow_error *err)
+int ow_result_batch_add(struct ow_result_batch *batch, enum ow_period period, const struct ow_interval_result *result,
+                        struct ow_error *err)
 {
 	uint8_t fields[ROW_MAX];
 	size_t size = 0;
@@ -135,7 +140,7 @@ int ow_result_batch_add(struct ow_result_batch *batch, const struct ow_interval_
 		.since_ns = (int64_t)((uint64_t)result->start_ns - (uint64_t)batch->start_ns),
 		.length_ns = result->length_ns,
 		.number = (int64_t)((uint64_t)result->interval - (uint64_t)(result->start_ns / result->length_ns)),
-		.active = result->active};
+		.kind = (uint8_t)(period | (result->active ? ACTIVE : 0))};
 	struct ow_coder c = writer_of(&batch->row_bytes, err);
 	code_head(&c, &head);
 	if (c.failed)
@@ -204,7 +209,7 @@ static void read_fields(struct ow_coder *c, const struct head *head, struct ow_m
 }
 
 static void read_row(struct ow_coder *c, const struct ow_result_batch_lane *lane, uint32_t lanes, int64_t *start_ns,
-                     struct ow_message_result *told)
+                     enum ow_period *ret_period, struct ow_message_result *told)
 {
 	struct head head = {0};
 	struct ow_interval_result *r = &told->result;
@@ -224,7 +229,8 @@ static void read_row(struct ow_coder *c, const struct ow_result_batch_lane *lane
 	r->start_ns = *start_ns;
 	r->length_ns = head.length_ns;
 	r->interval = (int64_t)((uint64_t)head.number + (uint64_t)(*start_ns / head.length_ns));
-	r->active = head.active;
+	r->active = head.kind & ACTIVE;
+	*ret_period = head.kind & ~ACTIVE;
 }
 
 static int read_rows(struct ow_coder *c, const struct ow_result_batch_lane *lane, uint32_t lanes,
@@ -233,10 +239,11 @@ static int read_rows(struct ow_coder *c, const struct ow_result_batch_lane *lane
 	uint32_t rows = 0;
 	int64_t start_ns = 0;
 	struct ow_message_result told;
+	enum ow_period period = OW_PERIOD_INTERVAL;
 	ow_coder_varint32(c, "rows", &rows, 0, OW_RESULT_BATCH_ROWS);
 	for (uint32_t i = 0; i < rows && !c->failed; i++) {
-		read_row(c, lane, lanes, &start_ns, &told);
-		int r = c->failed ? 0 : each(arg, &told.result);
+		read_row(c, lane, lanes, &start_ns, &period, &told);
+		int r = c->failed ? 0 : each(arg, period, &told.result);
 		if (r != 0)
 			return r;
 	}

@@ -3,6 +3,7 @@
 
 #include "base/buffer.h"
 #include "result/interval_result.h"
+#include "result/period.h"
 #include <oneway/error.h>
 
 /*
@@ -14,7 +15,7 @@
  *	number of rows; of each:
  *		lane, by its place above
  *		start_ns less that of the row before, length_ns, interval less start_ns / length_ns
- *		1 byte: active
+ *		1 byte: the period (result/period.h), and 128 if it is active
  *		number of bytes that follow, and the fields as in message RESULT (docs/protocol.md)
  *
  * Fields go by their places in the message (result/fields.h): a reader of an older version skips those that it does not
@@ -36,13 +37,14 @@ struct ow_result_batch {
 
 void ow_result_batch_done(struct ow_result_batch *batch);
 /* -ENOSPC: the batch is full; encode it, and then add the result to the next one. */
-int ow_result_batch_add(struct ow_result_batch *batch, const struct ow_interval_result *result, struct ow_error *err);
+int ow_result_batch_add(struct ow_result_batch *batch, enum ow_period period, const struct ow_interval_result *result,
+                        struct ow_error *err);
 /* The message; valid until the next call. The batch is empty afterwards. */
 int ow_result_batch_encode(struct ow_result_batch *batch, const uint8_t **ret_bytes, size_t *ret_size,
                            struct ow_error *err);
 
 /* Called for each result. A value other than 0 ends the reading, and is returned. */
-typedef int ow_result_batch_each(void *arg, const struct ow_interval_result *result);
+typedef int ow_result_batch_each(void *arg, enum ow_period period, const struct ow_interval_result *result);
 /* -EPROTO: not a batch; rows before the wrong one have been passed on. */
 int ow_result_batch_decode(const uint8_t *bytes, size_t size, ow_result_batch_each *each, void *arg,
                            struct ow_error *err);

@@ -13,12 +13,13 @@ struct rows {
 	size_t count;
 };
 
-static int keep(void *arg, const struct ow_interval_result *result)
+static int keep(void *arg, enum ow_period period, const struct ow_interval_result *result)
 {
 	struct rows *rows = arg;
 	rows->row = reallocarray(rows->row, rows->count + 1, sizeof *rows->row);
 	assert_non_null(rows->row);
 	rows->row[rows->count++] = *result;
+	assert_int_equal(period, OW_PERIOD_MINUTE);
 	return 0;
 }
 
@@ -43,7 +44,7 @@ static void every_field_comes_back(void **state)
 		sent[i].active = i % 3 == 0;
 		sent[i].exact = i % 2;
 		sent[i].start_ns = (i % 2 ? -1 : 1) * (int64_t)i * INT64_C(1700000000000000);
-		if (ow_result_batch_add(&batch, &sent[i], &err) < 0)
+		if (ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &sent[i], &err) < 0)
 			fail_msg("%s", err.text);
 	}
 	assert_int_equal(ow_result_batch_encode(&batch, &bytes, &size, &err), 0);
@@ -78,7 +79,7 @@ static void a_row_is_small(void **state)
 		ow_delay_histogram_sample(delay, 2048, 99740, &r.delays);
 		r.mean_ns = sample_value(OW_VALUE_ESTIMATED, 50123.25 + i * 0.37, 12.125);
 		snprintf(r.class_name, sizeof r.class_name, "class %u", i % 10);
-		assert_int_equal(ow_result_batch_add(&batch, &r, &err), 0);
+		assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), 0);
 	}
 	assert_int_equal(ow_result_batch_encode(&batch, &bytes, &size, &err), 0);
 	print_message("%.1f bytes a row\n", (double)size / 600);
@@ -97,7 +98,7 @@ static void a_full_batch_says_so(void **state)
 	struct ow_interval_result r = every_field(1);
 	memset(r.cause, 'x', sizeof r.cause - 1);
 	int code;
-	while ((code = ow_result_batch_add(&batch, &r, &err)) == 0) {
+	while ((code = ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err)) == 0) {
 		snprintf(r.from, sizeof r.from, "point %zu", ++count);
 		assert_true(count <= OW_RESULT_BATCH_ROWS);
 	}
@@ -108,7 +109,7 @@ static void a_full_batch_says_so(void **state)
 	assert_int_equal(ow_result_batch_decode(bytes, size, keep, &rows, &err), 0);
 	assert_int_equal(rows.count, count);
 	free(rows.row);
-	assert_int_equal(ow_result_batch_add(&batch, &r, &err), 0);
+	assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), 0);
 	ow_result_batch_done(&batch);
 }
 
@@ -120,16 +121,16 @@ static void wrong_counts_are_refused(void **state)
 	struct ow_error err = {""};
 	struct ow_interval_result r = sample_live(1);
 	r.lost++;
-	assert_int_equal(ow_result_batch_add(&batch, &r, &err), -EINVAL);
+	assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), -EINVAL);
 	r = sample_live(1);
 	r.length_ns = 0;
-	assert_int_equal(ow_result_batch_add(&batch, &r, &err), -EINVAL);
+	assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), -EINVAL);
 	ow_result_batch_done(&batch);
 }
 
-static int count_only(void *arg, const struct ow_interval_result *result)
+static int count_only(void *arg, enum ow_period period, const struct ow_interval_result *result)
 {
-	(void)result;
+	(void)result, (void)period;
 	(*(size_t *)arg)++;
 	return 0;
 }
@@ -144,7 +145,7 @@ static void damaged_bytes_are_refused(void **state)
 	size_t size = 0, count = 0;
 	for (unsigned i = 0; i < 3; i++) {
 		struct ow_interval_result r = sample_live(i);
-		assert_int_equal(ow_result_batch_add(&batch, &r, &err), 0);
+		assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), 0);
 	}
 	assert_int_equal(ow_result_batch_encode(&batch, &bytes, &size, &err), 0);
 	for (size_t i = 0; i < size; i++) {
