@@ -14,13 +14,15 @@ struct ow_frame {
 	uint16_t linktype; /* LINKTYPE_ value, https://www.tcpdump.org/linktypes.html */
 };
 
+#define OW_FRAME_HEADER 16 /* bytes between two frames of a file, at least */
+
 /*
- * Prefetches the memory `ahead` bytes behind the frame. Frames of a file in memory are contiguous, so prefetching the
- * next ones while this one is processed hides memory latency. Invalid addresses are harmless.
+ * Prefetches the memory `ahead` bytes behind the frame and its header. Frames of a file in memory are contiguous, so
+ * prefetching the next ones while this one is processed hides memory latency. Invalid addresses are harmless.
  */
 static inline void ow_frame_load_ahead(const struct ow_frame *frame, size_t ahead)
 {
 	uintptr_t from = (uintptr_t)frame->data + ahead, line = 64;
-	for (uintptr_t p = from; p < from + frame->caplen; p += line)
+	for (uintptr_t p = from; p < from + frame->caplen + OW_FRAME_HEADER; p += line)
 		__builtin_prefetch((const void *)p); // NOLINT(performance-no-int-to-ptr)
 }

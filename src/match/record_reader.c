@@ -12,6 +12,8 @@
 
 #define PROTO_TCP 6
 #define PROTO_UDP 17
+/* Bytes to prefetch ahead, at most: a small part of the second-level cache. */
+#define AHEAD_MOST ((size_t)64 << 10)
 /* Frames that come at random are this many times their usual time apart once in 10^8. */
 #define FILES_APART 20
 
@@ -574,13 +576,24 @@ static int read_chosen(struct ow_record_reader *input, struct ow_error *err)
 	}
 }
 
+/*
+ * The distance at which to prefetch, from the frames that were read: as long as the longest batch of frames so far. A
+ * distance that followed each batch would leave out what a longer batch has more than the one before it.
+ */
+static size_t look_ahead(const struct ow_record_reader *input, int frames)
+{
+	size_t span = (size_t)(input->frame[frames - 1].data - input->frame[0].data);
+	size_t ahead = span > input->ahead ? span : input->ahead;
+	return ahead < AHEAD_MOST ? ahead : AHEAD_MOST;
+}
+
 static int read_frames(struct ow_record_reader *input, struct ow_error *err)
 {
 	int frames = read_chosen(input, err);
 	bool mapped = frames > 0 && ow_reader_info(input->reader)->mapped;
 	input->frames = frames > 0 ? frames : 0;
 	input->next = 0;
-	input->ahead = mapped ? (size_t)(input->frame[frames - 1].data - input->frame[0].data) : 0;
+	input->ahead = mapped ? look_ahead(input, frames) : 0;
 	return frames;
 }
 

@@ -84,7 +84,7 @@ struct ow_record_reader {
 	struct ow_cut cut;              /* of the packet that is being taken */
 	bool has_plain;                 /* plain packets may take the fast path */
 	struct ow_plain plain[OW_RECORD_READER_FRAMES];
-	size_t ahead;     /* distance to the next ones, in a file in memory; 0 = not in memory */
+	size_t ahead;     /* distance at which to prefetch, in a file in memory; 0 = not in memory */
 	int frames, next; /* frames read, of which the first ones have been taken */
 	struct ow_frame frame[OW_RECORD_READER_FRAMES];
 };
