@@ -13,6 +13,8 @@
 #include "base/when.h"
 #include "report/verdicts.h"
 #include "report/why.h"
+#include "station/alerts.h"
+#include "station/incident_file.h"
 #include "station/monitoring.h"
 
 #include <errno.h>
@@ -20,10 +22,11 @@
 #include <string.h>
 
 struct arguments {
-	const char *since, *until, *why, *class_name, *incidents;
+	const char *since, *until, *why, *class_name, *incidents, *alertmanager, *ca;
 	bool follow, quiet, json, help, version;
 	bool has_station; /* the first operand is the station's configuration */
-	FILE *incidents_file;
+	struct ow_incident_file *incident_file;
+	struct ow_alerts *alerts;
 };
 
 #define FIELD(name) offsetof(struct arguments, name)
@@ -33,6 +36,10 @@ static const struct ow_option options[] = {
 	{"follow", 'f', NULL, ow_option_flag, FIELD(follow), "Continue with new results, until interrupted."},
 	{"incidents", 0, "FILE", ow_option_text, FIELD(incidents),
          "Append what begins, gets worse and ends to FILE, as lines of JSON."},
+	{"alertmanager", 0, "URL", ow_option_text, FIELD(alertmanager),
+         "Post incidents as alerts to this Alertmanager: http://HOST:9093."},
+	{"alertmanager-ca", 0, "FILE", ow_option_text, FIELD(ca),
+         "With https: certificates that the Alertmanager's must follow from (default: those of this host)."},
 	{"since", 0, "T", ow_option_text, FIELD(since),
          "Use results from T on: '2026-11-15 10:02', 10:02, -2h, or seconds since 1970. With --why: slow since T."},
 	{"until", 0, "T", ow_option_text, FIELD(until), "Use results before T."},
@@ -74,10 +81,32 @@ static void on_incident(void *arg, enum ow_incident_event event, int64_t now_ns,
 		ow_report_incident(stdout, &style, event, now_ns, incident);
 		fflush(stdout);
 	}
-	if (args->incidents_file) {
-		ow_report_incident_json(args->incidents_file, event, now_ns, incident);
-		fflush(args->incidents_file);
+	if (args->incident_file && ow_incident_file_wants(args->incident_file, incident->id, incident->events)) {
+		FILE *out = ow_incident_file_out(args->incident_file);
+		ow_report_incident_json(out, event, now_ns, incident);
+		fflush(out);
 	}
+	if (args->alerts) {
+		char sentence[OW_REPORT_SENTENCE];
+		ow_report_incident_sentence(incident, sentence);
+		if (ow_alerts_tell(args->alerts, event, incident, sentence) < 0)
+			ow_cli_say("oneway plane monitor: warning: %s: too many alerts", incident->id);
+	}
+}
+
+static void on_caught_up(void *arg)
+{
+	const struct arguments *args = arg;
+	if (args->alerts)
+		ow_alerts_release(args->alerts);
+}
+
+static void on_idle(void *arg)
+{
+	const struct arguments *args = arg;
+	struct ow_error line;
+	if (args->alerts && ow_alerts_news(args->alerts, &line))
+		ow_cli_say("oneway plane monitor: %s", line.text);
 }
 
 static void on_interval(void *arg, int64_t start_ns, int64_t length_ns, const struct ow_monitor_verdict *verdict,
@@ -161,12 +190,19 @@ static int read_times(const struct arguments *args, struct ow_monitoring *how, s
 	return r;
 }
 
-static int open_incidents(struct arguments *args, struct ow_error *err)
+/* Where incidents go. */
+static int open_outputs(struct arguments *args, struct ow_error *err)
 {
-	if (!args->incidents)
-		return 0;
-	args->incidents_file = fopen(args->incidents, "ae");
-	return args->incidents_file ? 0 : ow_error_set(err, errno, "%s: %s", args->incidents, strerror(errno));
+	int r = args->incidents ? ow_incident_file_open(args->incidents, &args->incident_file, err) : 0;
+	if (r == 0 && args->alertmanager)
+		r = ow_alerts_start(args->alertmanager, args->ca, &args->alerts, err);
+	return r;
+}
+
+static int close_outputs(struct arguments *args, struct ow_error *err)
+{
+	ow_alerts_stop(args->alerts);
+	return ow_incident_file_close(args->incident_file, err);
 }
 
 static int run(struct arguments *args, char **operand, int operands, struct ow_monitoring_count *ret_count,
@@ -180,6 +216,8 @@ static int run(struct arguments *args, char **operand, int operands, struct ow_m
 		.on_incident = on_incident,
 		.on_interval = on_interval,
 		.on_network = on_network,
+		.on_caught_up = on_caught_up,
+		.on_idle = on_idle,
 		.on_warning = on_warning,
 		.on_end = on_end,
 		.arg = args,
@@ -192,13 +230,14 @@ static int run(struct arguments *args, char **operand, int operands, struct ow_m
 	if (r == 0)
 		r = read_times(args, &how, err);
 	if (r == 0)
-		r = open_incidents(args, err);
+		r = open_outputs(args, err);
 	if (r == 0 && args->why)
 		r = ask_why(&how, args, paths, count, err);
 	else if (r == 0)
 		r = ow_monitoring_run(&how, paths, count, ret_count, err);
-	if (args->incidents_file && fclose(args->incidents_file) != 0 && r == 0)
-		r = ow_error_set(err, errno, "%s: %s", args->incidents, strerror(errno));
+	struct ow_error closing;
+	if (close_outputs(args, &closing) < 0 && r == 0)
+		r = ow_error_set(err, EIO, "%s", closing.text);
 	ow_station_free(station);
 	return r;
 }

@@ -272,14 +272,18 @@ static int prepare(struct monitoring *m)
 static int watch(struct monitoring *m)
 {
 	struct timespec pause = {.tv_nsec = POLL_MS * OW_NS_PER_MS};
-	bool ended = false;
+	bool ended = false, caught_up = false;
 	int r = 0;
 	while (r == 0 && !ended && !*m->how->stop) {
 		r = ow_station_input_poll(m->input, on_result, m, &ended, m->err);
 		if (r == 0)
 			r = advance(m, ended);
+		if (r == 0 && !caught_up)
+			m->how->on_caught_up(m->how->arg);
+		caught_up = true;
 		if (r == 0 && m->how->follow && !ended) {
 			r = advance_without_results(m);
+			m->how->on_idle(m->how->arg);
 			warn_of_results(m);
 			refresh(m);
 			nanosleep(&pause, NULL);

@@ -28,6 +28,10 @@ struct ow_monitoring {
 	void (*on_interval)(void *arg, int64_t start_ns, int64_t length_ns, const struct ow_monitor_verdict *verdict,
 	                    uint32_t count, const char *hops);
 	void (*on_network)(void *arg, int64_t now_ns, const char *changes);
+	/* All results that were there at the start have been judged. */
+	void (*on_caught_up)(void *arg);
+	/* Between two looks for results. */
+	void (*on_idle)(void *arg);
 	/* One line: the network cannot be read again, or results are not used. */
 	void (*on_warning)(void *arg, const char *text);
 	/* The last verdict on every path. */
