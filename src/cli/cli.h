@@ -9,6 +9,7 @@ enum ow_exit {
 	OW_EXIT_OK = 0,
 	OW_EXIT_FAILED = 1,
 	OW_EXIT_USAGE = 2,
+	OW_EXIT_AGAIN = 75,  /* oneway point: to be started again, with a new configuration of its fleet */
 	OW_EXIT_CROSSED = 3, /* the command succeeded, but a given threshold was crossed or a problem was found */
 };
 

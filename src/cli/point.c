@@ -4,7 +4,9 @@
 #include "cli/options.h"
 #include "cli/shared_options.h"
 #include "cli/terminal.h"
+#include "config/config_fleet.h"
 #include "config/memory_budget.h"
+#include "point/fleet_report.h"
 #include "point/run.h"
 #include "report/config.h"
 #include "sandbox/privileges.h"
@@ -104,21 +106,35 @@ static bool sets_up_stamps(const struct ow_config *config)
 	return false;
 }
 
-static int run(const struct arguments *args, struct ow_config **ref_config, struct ow_error *err)
+/* Waits for the fleet, if the point belongs to one, and measures. */
+static int measure(const struct arguments *args, struct ow_config **ref_config, struct ow_error *err)
 {
-	const struct ow_config *config = *ref_config;
+	int r = (*ref_config)->fleet.address ? ow_fleet_wait(ref_config, err) : 0;
+	if (r == 0)
+		r = ow_config_check(*ref_config, err);
+	if (r < 0)
+		return r;
 	struct ow_point_run how = {.output = args->quiet  ? OW_OUTPUT_NONE
 	                                     : args->json ? OW_OUTPUT_JSON
 	                                     : args->text ? OW_OUTPUT_TEXT
-	                                                  : config->output,
+	                                                  : (*ref_config)->output,
 	                           .provisional = args->provisional,
 	                           .style = ow_terminal_style(stdout, args->no_color),
 	                           .run_ns = args->run_ns};
+	return ow_point_run(&how, ref_config, err);
+}
+
+static int run(const struct arguments *args, struct ow_config **ref_config, struct ow_error *err)
+{
+	struct ow_error ignored;
 	/* Files are checked with the rights of the user that will use them. */
-	int r = ow_privileges_reduce(config->user, sets_up_stamps(config), err);
+	int r = ow_privileges_reduce((*ref_config)->user, sets_up_stamps(*ref_config), err);
 	if (r == 0)
-		r = ow_config_check(config, err);
-	return r < 0 ? r : ow_point_run(&how, ref_config, err);
+		r = measure(args, ref_config, err);
+	/* Next time with the desired state that was good before. */
+	if (r < 0 && (*ref_config)->fleet.version && !(*ref_config)->fleet.refused)
+		(void)ow_config_reject(*ref_config, err, &ignored);
+	return r;
 }
 
 static int check(const struct ow_config *c, struct ow_error *err)
@@ -153,5 +169,5 @@ int ow_cli_point(int argc, char **argv)
 		return ow_cli_failed("point", &err);
 	int r = args.check ? check(config, &err) : run(&args, &config, &err);
 	ow_config_free(config);
-	return r < 0 ? ow_cli_failed("point", &err) : OW_EXIT_OK;
+	return r < 0 ? ow_cli_failed("point", &err) : r == OW_POINT_RESTART && !args.check ? OW_EXIT_AGAIN : OW_EXIT_OK;
 }

@@ -185,6 +185,21 @@ static int load_accepted(const char *path, const char *bytes, size_t size, const
 	return r;
 }
 
+/* Whether the point could not start with this version. */
+static bool was_tried(const char *folder, uint64_t version, struct ow_error *ret_why)
+{
+	char *path = ow_state_path(folder, OW_FLEET_TRIED), *text = NULL, *reason = NULL;
+	size_t size;
+	struct ow_error ignored;
+	bool tried = path && ow_state_read(path, sizeof ret_why->text, &text, &size, &ignored) == 0 &&
+	             strtoull(text, &reason, 10) == version && *reason == ' ';
+	if (tried)
+		ow_error_set(ret_why, EINVAL, "%s", reason + 1);
+	free(text);
+	free(path);
+	return tried;
+}
+
 int ow_config_load_desired(const char *path, const char *bytes, size_t size, const char *folder,
                            struct ow_config **ret_config, struct ow_error *err)
 {
@@ -194,7 +209,9 @@ int ow_config_load_desired(const char *path, const char *bytes, size_t size, con
 	struct ow_error why;
 	int r = file ? ow_state_read(file, OW_YAML_BYTES_MAX, &desired, &desired_size, err)
 	             : ow_error_set(err, ENOMEM, "%s: not enough memory", path);
-	if (r == 0 || r == -ENOENT)
+	if (r == 0 && ow_desired_head(desired, desired_size, &head, &why) == 0 && was_tried(folder, head.version, err))
+		r = -EINVAL;
+	else if (r == 0 || r == -ENOENT)
 		r = load_with(path, bytes, size, desired, desired_size, ret_config, err);
 	if (r < 0 && desired && load_accepted(path, bytes, size, folder, err, ret_config) == 0) {
 		if (ow_desired_head(desired, desired_size, &head, &why) == 0)
@@ -203,6 +220,34 @@ int ow_config_load_desired(const char *path, const char *bytes, size_t size, con
 	}
 	free(desired);
 	free(file);
+	return r;
+}
+
+/* Version of the desired state that was accepted last; 0 = none. */
+static uint64_t accepted_version(const char *folder)
+{
+	char *path = ow_state_path(folder, OW_FLEET_ACCEPTED), *bytes = NULL;
+	size_t size;
+	struct ow_desired_head head = {0};
+	struct ow_error ignored;
+	if (path && ow_state_read(path, OW_YAML_BYTES_MAX, &bytes, &size, &ignored) == 0)
+		(void)ow_desired_head(bytes, size, &head, &ignored);
+	free(bytes);
+	free(path);
+	return head.version;
+}
+
+int ow_config_reject(const struct ow_config *config, const struct ow_error *why, struct ow_error *err)
+{
+	if (accepted_version(config->fleet.state) == config->fleet.version)
+		return 0;
+	char *path = ow_state_path(config->fleet.state, OW_FLEET_TRIED), *text = NULL;
+	int n = asprintf(&text, "%ju %.400s", (uintmax_t)config->fleet.version, why->text);
+	int r = path && n >= 0 ? ow_state_write(path, text, (size_t)n, err)
+	                       : ow_error_set(err, ENOMEM, "not enough memory");
+	if (n >= 0)
+		free(text);
+	free(path);
 	return r;
 }
 

@@ -12,6 +12,7 @@
 #define OW_FLEET_SERVERS     "servers"       /* addresses of the bus, one a line */
 #define OW_FLEET_DESIRED     "desired.yaml"  /* as it came from the fleet */
 #define OW_FLEET_ACCEPTED    "accepted.yaml" /* the last one that the point could use */
+#define OW_FLEET_TRIED       "tried"         /* "VERSION REASON": the point could not start with this one */
 #define OW_FLEET_HEALTH      "health.json"
 #define OW_FLEET_STORE       "results.db"
 #define OW_FLEET_STATE       "/var/lib/oneway" /* the folder, unless the configuration names another */
@@ -42,6 +43,8 @@ int ow_config_load_desired(const char *path, const char *bytes, size_t size, con
                            struct ow_config **ret_config, struct ow_error *err);
 /* Keeps the desired state of this configuration as the accepted one. */
 int ow_config_accept(const struct ow_config *config, struct ow_error *err);
+/* The point could not start with it: the next time it starts with the accepted one, unless this is it. */
+int ow_config_reject(const struct ow_config *config, const struct ow_error *why, struct ow_error *err);
 
 /* Adds the entries of a desired state to the tree, unless it has them. */
 int ow_config_merge(struct ow_yaml *tree, const char *desired, size_t size, struct ow_config_fleet *fleet,

@@ -374,4 +374,12 @@ void ow_daemon_status(const struct ow_daemon *d, struct ow_daemon_status *ret_st
 		ret_status->connected += d->peers[i]->link && d->peers[i]->link->ready;
 	for (unsigned i = 0; i < d->lane_count; i++)
 		ret_status->lanes += d->lanes[i]->state == OW_LANE_RUNNING;
+	for (unsigned i = 0; i < d->config->interface_count; i++) {
+		struct ow_recorder_counts counts;
+		ow_recorder_counts(d->recorder, i, &counts);
+		ret_status->frames += counts.frames;
+		ret_status->dropped += counts.dropped;
+	}
+	ret_status->clock_known = d->clock.known;
+	ret_status->clock = d->clock.state;
 }

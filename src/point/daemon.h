@@ -93,5 +93,8 @@ struct ow_daemon_status {
 	unsigned peers, connected, lanes; /* lanes: number of lanes that are measured */
 	bool stopping;
 	int64_t certificate_expiry_s; /* since 1970; INT64_MAX = no certificate */
+	uint64_t frames, dropped;     /* of all interfaces, since the start */
+	bool clock_known;
+	struct ow_clock_state clock;
 };
 void ow_daemon_status(const struct ow_daemon *daemon, struct ow_daemon_status *ret_status);

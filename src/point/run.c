@@ -4,8 +4,10 @@
 
 #include "base/time.h"
 #include "base/word.h"
+#include "config/config_fleet.h"
 #include "point/exporter.h"
 #include "point/epoch_writer.h"
+#include "point/fleet_report.h"
 #include "sandbox/guard.h"
 #include "point/journal.h"
 #include "point/service.h"
@@ -36,6 +38,8 @@ struct output {
 	struct ow_config **config;
 	int reload_fd;     /* SIGHUP; -1 = it ends the program, as on a terminal */
 	int64_t second_ns; /* time of the next work that is done once per second */
+	struct ow_fleet_report report;
+	bool restart; /* a new configuration needs one */
 };
 
 static void log_event(void *arg, enum ow_event level, const char *line)
@@ -54,6 +58,7 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 	if (out->writer)
 		ow_store_writer_add(out->writer, result);
 	ow_exporter_result(out->exporter, result);
+	ow_fleet_report_result(&out->report, result);
 }
 
 static void on_flow_event(void *arg, const struct ow_flow_event *event)
@@ -97,6 +102,8 @@ static void on_flush(void *arg)
 	log_store(out);
 	ow_store_writer_state(out->writer, &state);
 	ow_exporter_store(out->exporter, state.lost, state.waiting);
+	out->report.health.store_waiting = state.waiting;
+	out->report.health.store_lost = state.lost;
 }
 
 /* Writes the waiting results, and reports what cannot be written. */
@@ -191,8 +198,14 @@ static int confine(void *arg, struct ow_error *err)
 	const struct ow_config *c = *out->config;
 	struct ow_guard guard = {
 		.sandbox = c->sandbox, .read = {c->path, c->certificate, c->key, c->ca, c->psk}, .write = {c->store}};
+	unsigned writes = 1;
+	char state[OW_CONFINE_FOLDER];
+	if (c->fleet.address) {
+		snprintf(state, sizeof state, "%s/" OW_FLEET_HEALTH, c->fleet.state);
+		guard.write[writes++] = state;
+	}
 	for (unsigned i = 0; i < c->flows_count; i++)
-		guard.write[1 + i] = c->flows[i].file;
+		guard.write[writes++] = c->flows[i].file;
 	char text[OW_CONFINE_TEXT], line[OW_CONFINE_TEXT + 40];
 	bool whole;
 	int r = ow_guard_close(&guard, text, &whole, err);
@@ -219,7 +232,26 @@ static void tell_state(struct output *out, int64_t now_ns)
 	         ow_plural(status.peers, "peer", "peers"), status.lanes, ow_plural(status.lanes, "lane", "lanes"));
 	ow_service_status(&out->service, status.stopping ? "stopping" : line);
 	ow_exporter_certificate(out->exporter, status.certificate_expiry_s);
+	ow_fleet_report_status(&out->report, &status);
+	struct ow_error trouble;
+	if (!ow_fleet_report_tick(&out->report, *out->config, now_ns, &trouble))
+		log_event(out, OW_EVENT_WARNING, trouble.text);
 	ow_journal_tick(out->journal, now_ns);
+}
+
+/*
+ * The desired state of a fleet cannot be used as it is. If that takes a restart, the point ends, to be started again;
+ * otherwise it refuses, and says why.
+ */
+static void follow_fleet(struct output *out, const struct ow_config *next, int code, const struct ow_error *why)
+{
+	if (code == -EBUSY || next->fleet.waits) {
+		log_event(out, OW_EVENT_NOTICE, "the fleet's new configuration needs a restart: ending");
+		out->restart = true;
+		(void)raise(SIGTERM);
+	} else {
+		ow_fleet_report_refused(&out->report, *out->config, next->fleet.version, why);
+	}
 }
 
 static int read_again(struct output *out, struct ow_error *err)
@@ -229,10 +261,13 @@ static int read_again(struct output *out, struct ow_error *err)
 	if (r < 0)
 		return r;
 	r = ow_daemon_reload(out->daemon, next, err);
+	if (r < 0 && next->fleet.address)
+		follow_fleet(out, next, r, err);
 	if (r < 0) {
 		ow_config_free(next);
 		return r;
 	}
+	ow_fleet_report_config(&out->report, next);
 	ow_config_free(*out->config);
 	*out->config = next;
 	if (out->writer)
@@ -244,7 +279,7 @@ static void reload(struct output *out)
 {
 	struct ow_error why, line;
 	ow_service_reloading(&out->service);
-	if (read_again(out, &why) < 0) {
+	if (read_again(out, &why) < 0 && !out->restart) {
 		ow_error_set(&line, EINVAL, "%.400s; the old configuration stays in use", why.text);
 		log_event(out, OW_EVENT_ERROR, line.text);
 	}
@@ -317,11 +352,13 @@ int ow_point_run(const struct ow_point_run *how, struct ow_config **config, stru
 	if (r < 0)
 		return ow_error_set(err, -r, "not enough memory");
 	ow_service_open(&out.service);
+	ow_fleet_report_config(&out.report, *config);
 	r = run_daemon(&out, how->run_ns, err);
 	on_flush(&out);
 	end_flows(&out);
 	end_store(&out);
 	ow_service_close(&out.service);
 	ow_journal_free(out.journal);
-	return r;
+	ow_fleet_report_done(&out.report);
+	return r < 0 ? r : out.restart ? OW_POINT_RESTART : 0;
 }

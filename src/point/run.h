@@ -11,6 +11,9 @@ struct ow_point_run {
 	int64_t run_ns;        /* 0 = until it is stopped */
 };
 
+/* The point ended because a new configuration of its fleet needs it to be started again. */
+#define OW_POINT_RESTART 1
+
 /*
  * Drops privileges, runs the point, and passes results and events to their outputs. After SIGHUP the configuration is
  * read again: *config is then another one.

@@ -9,7 +9,7 @@
  * write those of its store and of its recordings.
  */
 #define OW_GUARD_READ  8
-#define OW_GUARD_WRITE 9 /* a store, and recordings of flows */
+#define OW_GUARD_WRITE 10 /* a store, the state of a fleet, and recordings of flows */
 struct ow_guard {
 	enum ow_sandbox sandbox;
 	const char *read[OW_GUARD_READ];   /* files; NULLs are skipped */

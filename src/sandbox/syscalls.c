@@ -63,6 +63,10 @@ static const int allowed[] = {
 	SCMP_SYS(getcwd),
 	SCMP_SYS(unlink),
 	SCMP_SYS(unlinkat),
+	/* Small files of state are replaced as a whole. */
+	SCMP_SYS(rename),
+	SCMP_SYS(renameat),
+	SCMP_SYS(renameat2),
 	SCMP_SYS(utimensat),
 	SCMP_SYS(getdents64),
 	/* Memory; mmap and mprotect have their own rules. */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "point/fleet_report.h"
+
+#include "base/clock.h"
+#include "base/time.h"
+#include "config/config_fleet.h"
+#include "point/process.h"
+#include <errno.h>
+#include <oneway/oneway.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVERY_NS (5 * OW_NS_PER_S)
+
+void ow_fleet_report_config(struct ow_fleet_report *report, const struct ow_config *c)
+{
+	struct ow_health *h = &report->health;
+	snprintf(h->point, sizeof h->point, "%s", c->point);
+	snprintf(h->version, sizeof h->version, "%s", ow_version());
+	snprintf(h->state, sizeof h->state, "%s", c->fleet.waits ? "waiting" : "measuring");
+	if (!h->started_ns)
+		h->started_ns = ow_clock_real_ns();
+	h->config_version = c->fleet.version;
+	h->config_refused = c->fleet.refused;
+	snprintf(h->config_why, sizeof h->config_why, "%.299s", c->fleet.refused ? c->fleet.why.text : "");
+	snprintf(h->config_kept, sizeof h->config_kept, "%s", c->fleet.kept);
+	report->next_ns = 0;
+}
+
+void ow_fleet_report_refused(struct ow_fleet_report *report, const struct ow_config *config, uint64_t version,
+                             const struct ow_error *why)
+{
+	ow_fleet_report_config(report, config);
+	report->health.config_refused = version;
+	snprintf(report->health.config_why, sizeof report->health.config_why, "%.299s", why->text);
+}
+
+void ow_fleet_report_result(struct ow_fleet_report *report, const struct ow_interval_result *result)
+{
+	int64_t end_ns = result->start_ns + result->length_ns;
+	if (result->final && end_ns > report->health.last_result_ns)
+		report->health.last_result_ns = end_ns;
+}
+
+void ow_fleet_report_status(struct ow_fleet_report *report, const struct ow_daemon_status *status)
+{
+	struct ow_health *h = &report->health;
+	h->peers = status->peers;
+	h->connected = status->connected;
+	h->lanes = status->lanes;
+	h->frames = status->frames;
+	h->dropped = status->dropped;
+	h->clock_known = status->clock_known;
+	h->clock_synchronised = status->clock_known && status->clock.synchronised;
+	h->clock_error_ns = h->clock_synchronised ? status->clock.error_ns : 0;
+	h->certificate_until_s = status->certificate_expiry_s == INT64_MAX ? 0 : status->certificate_expiry_s;
+}
+
+/* The desired state in force is one that the point can use. */
+static int accept(struct ow_fleet_report *report, const struct ow_config *config, struct ow_error *err)
+{
+	uint64_t version = config->fleet.version;
+	if (version == 0 || version == report->accepted || config->fleet.refused || config->fleet.waits)
+		return 0;
+	int r = ow_config_accept(config, err);
+	if (r == 0)
+		report->accepted = version;
+	return r;
+}
+
+bool ow_fleet_report_tick(struct ow_fleet_report *report, const struct ow_config *config, int64_t now_ns,
+                          struct ow_error *err)
+{
+	struct ow_metrics_process process = {0};
+	if (!config->fleet.address || now_ns < report->next_ns)
+		return true;
+	report->next_ns = now_ns + EVERY_NS;
+	if (!report->process)
+		(void)ow_process_create(&report->process);
+	if (report->process)
+		ow_process_look(report->process, &process);
+	report->health.memory_bytes = process.resident_bytes > 0 ? (uint64_t)process.resident_bytes : 0;
+	report->health.time_ns = ow_clock_real_ns();
+	int r = accept(report, config, err);
+	if (r == 0)
+		r = ow_health_save(config->fleet.state, &report->health, err);
+	bool news = r < 0 && strcmp(err->text, report->trouble.text) != 0;
+	if (r < 0)
+		report->trouble = *err;
+	else
+		report->trouble.text[0] = 0;
+	return !news;
+}
+
+void ow_fleet_report_done(struct ow_fleet_report *report)
+{
+	ow_process_free(report->process);
+}
+
+/* Whether the point could start. */
+static bool is_ready(const struct ow_config *config)
+{
+	return !config->fleet.waits && (!config->certificate || access(config->certificate, R_OK) == 0);
+}
+
+int ow_fleet_wait(struct ow_config **ref_config, struct ow_error *err)
+{
+	struct ow_fleet_report report = {0};
+	struct ow_config *next;
+	struct ow_error why = {""};
+	sigset_t hup;
+	sigemptyset(&hup);
+	sigaddset(&hup, SIGHUP);
+	sigprocmask(SIG_BLOCK, &hup, NULL);
+	int r = 0;
+	while (r == 0 && !is_ready(*ref_config)) {
+		ow_fleet_report_config(&report, *ref_config);
+		if (!ow_fleet_report_tick(&report, *ref_config, ow_clock_steady_ns(), &why))
+			fprintf(stderr, "oneway point: %s\n", why.text);
+		(void)sigtimedwait(&hup, NULL, &(struct timespec){.tv_sec = 1});
+		r = ow_config_load((*ref_config)->path, &next, err);
+		if (r == 0) {
+			ow_config_free(*ref_config);
+			*ref_config = next;
+		}
+	}
+	ow_fleet_report_done(&report);
+	return r;
+}
