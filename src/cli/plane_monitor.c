@@ -19,10 +19,12 @@
 
 #include <errno.h>
 #include <oneway/oneway.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct arguments {
-	const char *since, *until, *why, *class_name, *incidents, *alertmanager, *ca;
+	const char *since, *until, *why, *class_name, *incidents, *alertmanager, *alertmanager_ca;
+	struct ow_station_access access;
 	bool follow, quiet, json, help, version;
 	bool has_station; /* the first operand is the station's configuration */
 	struct ow_incident_file *incident_file;
@@ -38,8 +40,12 @@ static const struct ow_option options[] = {
          "Append what begins, gets worse and ends to FILE, as lines of JSON."},
 	{"alertmanager", 0, "URL", ow_option_text, FIELD(alertmanager),
          "Post incidents as alerts to this Alertmanager: http://HOST:9093."},
-	{"alertmanager-ca", 0, "FILE", ow_option_text, FIELD(ca),
+	{"alertmanager-ca", 0, "FILE", ow_option_text, FIELD(alertmanager_ca),
          "With https: certificates that the Alertmanager's must follow from (default: those of this host)."},
+	{"ca", 0, "FILE", ow_option_text, FIELD(access.ca),
+         "For the stream of a fleet: the fleet's authority, ca.pem."},
+	{"cert", 0, "FILE", ow_option_text, FIELD(access.certificate), "The station's certificate, station.pem."},
+	{"key", 0, "FILE", ow_option_text, FIELD(access.key), "Its key, station.key."},
 	{"since", 0, "T", ow_option_text, FIELD(since),
          "Use results from T on: '2026-11-15 10:02', 10:02, -2h, or seconds since 1970. With --why: slow since T."},
 	{"until", 0, "T", ow_option_text, FIELD(until), "Use results before T."},
@@ -73,7 +79,23 @@ static void help(void)
 	      stdout);
 }
 
-static void on_incident(void *arg, enum ow_incident_event event, int64_t now_ns, const struct ow_incident *incident)
+static void publish(enum ow_incident_event event, int64_t now_ns, const struct ow_incident *incident,
+                    struct ow_station_input *input)
+{
+	char *json = NULL;
+	size_t length = 0;
+	if (!ow_station_input_publishes(input))
+		return;
+	FILE *out = open_memstream(&json, &length);
+	if (out)
+		ow_report_incident_json(out, event, now_ns, incident);
+	if (!out || fclose(out) != 0 || ow_station_input_publish(input, json, length) < 0)
+		ow_cli_say("oneway plane monitor: warning: %s is not published", incident->id);
+	free(json);
+}
+
+static void on_incident(void *arg, enum ow_incident_event event, int64_t now_ns, const struct ow_incident *incident,
+                        struct ow_station_input *input)
 {
 	const struct arguments *args = arg;
 	struct ow_style style = ow_terminal_style(stdout, false);
@@ -81,7 +103,12 @@ static void on_incident(void *arg, enum ow_incident_event event, int64_t now_ns,
 		ow_report_incident(stdout, &style, event, now_ns, incident);
 		fflush(stdout);
 	}
-	if (args->incident_file && ow_incident_file_wants(args->incident_file, incident->id, incident->events)) {
+	/* The file remembers, over restarts, what was told. */
+	bool is_told =
+		args->incident_file && !ow_incident_file_wants(args->incident_file, incident->id, incident->events);
+	if (!is_told)
+		publish(event, now_ns, incident, input);
+	if (args->incident_file && !is_told) {
 		FILE *out = ow_incident_file_out(args->incident_file);
 		ow_report_incident_json(out, event, now_ns, incident);
 		fflush(out);
@@ -195,7 +222,7 @@ static int open_outputs(struct arguments *args, struct ow_error *err)
 {
 	int r = args->incidents ? ow_incident_file_open(args->incidents, &args->incident_file, err) : 0;
 	if (r == 0 && args->alertmanager)
-		r = ow_alerts_start(args->alertmanager, args->ca, &args->alerts, err);
+		r = ow_alerts_start(args->alertmanager, args->alertmanager_ca, &args->alerts, err);
 	return r;
 }
 
@@ -212,6 +239,7 @@ static int run(struct arguments *args, char **operand, int operands, struct ow_m
 	struct ow_monitoring how = {
 		.until_ns = INT64_MAX,
 		.follow = args->follow,
+		.access = args->access,
 		.stop = &ow_interrupted,
 		.on_incident = on_incident,
 		.on_interval = on_interval,

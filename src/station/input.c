@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include "result/result_read.h"
+#include "station/stream.h"
 #include "store/stored.h"
 
 #include <errno.h>
@@ -16,14 +17,24 @@
 /* How long before its last result a store is read again: lanes do not end at the same time. */
 #define OVERLAP_NS (60 * OW_NS_PER_S)
 
+/* How often a store that is followed is read, and one that is away is asked again. */
+#define STORE_NS (OW_NS_PER_S / 2)
+#define AWAY_NS  (5 * OW_NS_PER_S)
 /* Where a store is followed from, unless the caller says so. */
 #define HISTORY_NS (3 * 3600 * OW_NS_PER_S)
 
+enum kind { LINES, STORE, STREAM };
+
 struct source {
 	const char *path;
-	struct ow_stored *stored; /* a store, or: */
-	int fd;                   /* -1 = ended */
-	char *line;               /* the bytes read so far of the next lines; room for one line of the largest size */
+	enum kind kind;
+	struct ow_station_stream *stream;
+	struct ow_stored *stored; /* NULL: it is away */
+	int64_t polled_ns;        /* when the store was asked last, by the steady clock */
+	bool failing, has_news;
+	struct ow_error news;
+	int fd;     /* of lines; -1 = ended */
+	char *line; /* the bytes read so far of the next lines; room for one line of the largest size */
 	size_t length;
 	unsigned number; /* number of the line */
 	int64_t since_ns;
@@ -41,19 +52,54 @@ static bool is_store(int fd)
 	return pread(fd, start, sizeof(start), 0) == sizeof(start) && memcmp(start, "SQLite format 3", 16) == 0;
 }
 
-static int open_source(struct source *source, const char *path, bool follow, int64_t since_ns, struct ow_error *err)
+static bool begins(const char *path, const char *scheme)
+{
+	return strncmp(path, scheme, strlen(scheme)) == 0;
+}
+
+static bool is_database(const char *path)
+{
+	return begins(path, "postgresql://") || begins(path, "postgres://");
+}
+
+static bool is_stream(const char *path)
+{
+	return begins(path, "nats://") || begins(path, "tls://");
+}
+
+static int open_stream(struct source *source, bool follow, const struct ow_station_access *access, struct ow_error *err)
+{
+	static const struct ow_station_access none;
+	source->kind = STREAM;
+	if (!follow)
+		return ow_error_set(err, EINVAL, "%s: a stream has no past: follow it, or name a database",
+		                    source->path);
+	return ow_station_stream_open(source->path, access ? access : &none, &source->stream, err);
+}
+
+static int open_source(struct source *source, const char *path, bool follow, int64_t since_ns,
+                       const struct ow_station_access *access, struct ow_error *err)
 {
 	source->path = path;
 	source->since_ns = since_ns;
+	source->fd = -1;
+	/* What is usual is learned from the last hours, not from years. */
+	int64_t recent_ns = follow && since_ns <= 0 ? ow_clock_real_ns() - HISTORY_NS : since_ns;
+	if (is_stream(path))
+		return open_stream(source, follow, access, err);
+	if (is_database(path)) {
+		source->kind = STORE;
+		source->since_ns = recent_ns;
+		return ow_stored_open(path, &source->stored, err);
+	}
 	source->fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
 	if (source->fd < 0)
 		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
 	if (is_store(source->fd)) {
-		/* What is usual is learned from the last hours, not from years. */
-		if (follow && since_ns <= 0)
-			source->since_ns = ow_clock_real_ns() - HISTORY_NS;
 		close(source->fd);
 		source->fd = -1;
+		source->kind = STORE;
+		source->since_ns = recent_ns;
 		return ow_stored_open(path, &source->stored, err);
 	}
 	source->line = malloc(OW_RESULT_LINE_MAX + 1);
@@ -61,7 +107,8 @@ static int open_source(struct source *source, const char *path, bool follow, int
 }
 
 int ow_station_input_open(char *const *paths, int count, bool follow, int64_t since_ns,
-                          struct ow_station_input **ret_input, struct ow_error *err)
+                          const struct ow_station_access *access, struct ow_station_input **ret_input,
+                          struct ow_error *err)
 {
 	struct ow_station_input *input = calloc(1, sizeof(*input) + (size_t)count * sizeof(input->source[0]));
 	if (!input)
@@ -69,7 +116,7 @@ int ow_station_input_open(char *const *paths, int count, bool follow, int64_t si
 	input->follow = follow;
 	for (int i = 0; i < count; i++) {
 		input->count++;
-		int r = open_source(&input->source[i], paths[i], follow, since_ns, err);
+		int r = open_source(&input->source[i], paths[i], follow, since_ns, access, err);
 		if (r < 0) {
 			ow_station_input_close(input);
 			return r;
@@ -86,7 +133,8 @@ void ow_station_input_close(struct ow_station_input *input)
 	for (int i = 0; i < input->count; i++) {
 		struct source *source = &input->source[i];
 		ow_stored_close(source->stored);
-		if (!source->stored && source->fd >= 0)
+		ow_station_stream_close(source->stream);
+		if (source->fd >= 0)
 			close(source->fd);
 		free(source->line);
 	}
@@ -164,6 +212,7 @@ struct relay {
 	ow_station_sink *sink;
 	void *arg;
 	int64_t last_ns;
+	int result; /* of the sink */
 };
 
 static int each(void *arg, const struct ow_interval_result *result)
@@ -171,19 +220,55 @@ static int each(void *arg, const struct ow_interval_result *result)
 	struct relay *relay = arg;
 	if (result->start_ns > relay->last_ns)
 		relay->last_ns = result->start_ns;
-	return relay->sink(relay->arg, result);
+	relay->result = relay->sink(relay->arg, result);
+	return relay->result;
 }
 
-static int poll_store(struct source *source, ow_station_sink *sink, void *arg, struct ow_error *err)
+static int poll_store(struct source *source, ow_station_sink *sink, void *arg, bool *ret_of_sink, struct ow_error *err)
 {
-	struct relay relay = {source, sink, arg, INT64_MIN};
+	struct relay relay = {source, sink, arg, INT64_MIN, 0};
 	struct ow_stored_filter filter = {.since_ns = source->since_ns, .until_ns = INT64_MAX, .final = true};
 	int r = ow_stored_choose(source->stored, &filter, err);
 	if (r == 0)
 		r = ow_stored_list(source->stored, 0, each, &relay, err);
 	if (r == 0 && relay.last_ns != INT64_MIN && relay.last_ns - OVERLAP_NS > source->since_ns)
 		source->since_ns = relay.last_ns - OVERLAP_NS;
+	*ret_of_sink = relay.result != 0;
 	return r;
+}
+
+static void tell(struct source *source, bool fails, const char *why)
+{
+	if (source->failing == fails)
+		return;
+	source->failing = fails;
+	source->has_news = true;
+	if (fails)
+		ow_error_set(&source->news, EIO, "%.400s; it is asked again", why);
+	else
+		ow_error_set(&source->news, 0, "%.200s answers again", source->path);
+}
+
+/* A store that is followed may be away for a while: a database that restarts, a file that is replaced. */
+static int follow_store(struct source *source, ow_station_sink *sink, void *arg, struct ow_error *err)
+{
+	struct ow_error why = {""};
+	bool of_sink = false;
+	int64_t now_ns = ow_clock_steady_ns();
+	if (source->polled_ns && now_ns - source->polled_ns < (source->failing ? AWAY_NS : STORE_NS))
+		return 0;
+	int r = source->stored ? 0 : ow_stored_open(source->path, &source->stored, &why);
+	if (r == 0)
+		r = poll_store(source, sink, arg, &of_sink, &why);
+	source->polled_ns = ow_clock_steady_ns();
+	if (r != 0 && of_sink)
+		return r < 0 && *why.text ? ow_error_set(err, -r, "%s", why.text) : r;
+	tell(source, r < 0, why.text);
+	if (r < 0) {
+		ow_stored_close(source->stored);
+		source->stored = NULL;
+	}
+	return 0;
 }
 
 int ow_station_input_poll(struct ow_station_input *input, ow_station_sink *sink, void *arg, bool *ret_ended,
@@ -193,12 +278,49 @@ int ow_station_input_poll(struct ow_station_input *input, ow_station_sink *sink,
 	int r = 0;
 	for (int i = 0; r == 0 && i < input->count; i++) {
 		struct source *source = &input->source[i];
-		if (source->stored)
-			r = poll_store(source, sink, arg, err);
-		else
+		bool of_sink;
+		if (source->kind == STREAM)
+			r = ow_station_stream_poll(source->stream, sink, arg, err);
+		else if (source->kind == LINES)
 			r = poll_lines(source, input->follow, sink, arg, err);
-		ended &= source->stored ? !input->follow : source->fd < 0;
+		else if (input->follow)
+			r = follow_store(source, sink, arg, err);
+		else
+			r = poll_store(source, sink, arg, &of_sink, err);
+		ended &= source->kind == LINES ? source->fd < 0 : !input->follow;
 	}
 	*ret_ended = ended;
 	return r;
+}
+
+bool ow_station_input_publishes(const struct ow_station_input *input)
+{
+	for (int i = 0; i < input->count; i++)
+		if (input->source[i].stream)
+			return true;
+	return false;
+}
+
+int ow_station_input_publish(struct ow_station_input *input, const char *json, size_t length)
+{
+	int r = 0;
+	for (int i = 0; i < input->count && r == 0; i++)
+		if (input->source[i].stream)
+			r = ow_station_stream_publish(input->source[i].stream, json, length);
+	return r;
+}
+
+bool ow_station_input_news(struct ow_station_input *input, struct ow_error *ret_line)
+{
+	for (int i = 0; i < input->count; i++) {
+		struct source *source = &input->source[i];
+		if (source->stream && ow_station_stream_news(source->stream, ret_line))
+			return true;
+		if (!source->has_news)
+			continue;
+		source->has_news = false;
+		*ret_line = source->news;
+		return true;
+	}
+	return false;
 }

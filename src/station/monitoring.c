@@ -251,14 +251,19 @@ static int advance_without_results(struct monitoring *m)
 	return judge(m, m->judged_ns + silent_ns);
 }
 
+static void on_incident(void *arg, enum ow_incident_event event, int64_t now_ns, const struct ow_incident *incident)
+{
+	struct monitoring *m = arg;
+	m->how->on_incident(m->how->arg, event, now_ns, incident, m->input);
+}
+
 /* -- the run ----------------------------------------------------------------------------------------------------------
  */
 
 static int prepare(struct monitoring *m)
 {
 	if (ow_monitor_create(&m->station->options, &m->monitor) < 0 || ow_wait_create(&m->wait) < 0 ||
-	    ow_lanes_create(m->station, &m->lanes) < 0 ||
-	    ow_incidents_create(m->how->on_incident, m->how->arg, &m->incidents) < 0)
+	    ow_lanes_create(m->station, &m->lanes) < 0 || ow_incidents_create(on_incident, m, &m->incidents) < 0)
 		return ow_error_set(m->err, ENOMEM, "out of memory");
 	int r = 0;
 	for (unsigned i = 0; r == 0 && i < m->station->targets; i++)
@@ -273,6 +278,7 @@ static int watch(struct monitoring *m)
 {
 	struct timespec pause = {.tv_nsec = POLL_MS * OW_NS_PER_MS};
 	bool ended = false, caught_up = false;
+	struct ow_error line;
 	int r = 0;
 	while (r == 0 && !ended && !*m->how->stop) {
 		r = ow_station_input_poll(m->input, on_result, m, &ended, m->err);
@@ -285,6 +291,8 @@ static int watch(struct monitoring *m)
 			r = advance_without_results(m);
 			m->how->on_idle(m->how->arg);
 			warn_of_results(m);
+			while (ow_station_input_news(m->input, &line))
+				m->how->on_warning(m->how->arg, line.text);
 			refresh(m);
 			nanosleep(&pause, NULL);
 		}
@@ -331,7 +339,7 @@ int ow_monitoring_run(const struct ow_monitoring *how, char *const *paths, int c
 	*ret_count = (struct ow_monitoring_count){0};
 	int r = prepare(&m);
 	if (r == 0)
-		r = ow_station_input_open(paths, count, how->follow, how->since_ns, &m.input, err);
+		r = ow_station_input_open(paths, count, how->follow, how->since_ns, &how->access, &m.input, err);
 	if (r == 0)
 		r = watch(&m);
 	if (r == 0) {

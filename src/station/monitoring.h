@@ -3,6 +3,7 @@
 
 #include "config/config_station.h"
 #include "station/incidents.h"
+#include "station/input.h"
 #include <signal.h>
 
 /* What became of the results so far. */
@@ -22,8 +23,10 @@ struct ow_monitoring {
 	int64_t since_ns, until_ns; /* from since_ns on, before until_ns */
 	bool follow;                /* continue with new results, until: */
 	const volatile sig_atomic_t *stop;
-	/* What begins, gets worse and ends. */
-	ow_incident_sink *on_incident;
+	struct ow_station_access access;
+	/* What begins, gets worse and ends. input: for ow_station_input_publish(). */
+	void (*on_incident)(void *arg, enum ow_incident_event event, int64_t now_ns, const struct ow_incident *incident,
+	                    struct ow_station_input *input);
 	/* After these: all paths in an interval. */
 	void (*on_interval)(void *arg, int64_t start_ns, int64_t length_ns, const struct ow_monitor_verdict *verdict,
 	                    uint32_t count, const char *hops);

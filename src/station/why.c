@@ -152,7 +152,7 @@ static int ask(struct asked *asked, char *const *paths, int count, struct ow_err
 {
 	struct ow_station_input *input;
 	bool ended;
-	int r = ow_station_input_open(paths, count, false, asked->question->since_ns - BEFORE_NS, &input, err);
+	int r = ow_station_input_open(paths, count, false, asked->question->since_ns - BEFORE_NS, NULL, &input, err);
 	if (r < 0)
 		return r;
 	r = ow_station_input_poll(input, on_result, asked, &ended, err);

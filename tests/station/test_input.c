@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -85,7 +86,7 @@ static struct ow_station_input *open_one(const char *path, bool follow, int64_t 
 	char *paths[] = {(char *)path};
 	struct ow_station_input *input;
 	struct ow_error err = {""};
-	if (ow_station_input_open(paths, 1, follow, since_ns, &input, &err) < 0)
+	if (ow_station_input_open(paths, 1, follow, since_ns, NULL, &input, &err) < 0)
 		fail_msg("%s", err.text);
 	return input;
 }
@@ -167,7 +168,7 @@ static void wrong_lines(void **state)
 	assert_true(ow_station_input_poll(input, on_result, &seen, &ended, &err) < 0);
 	ow_station_input_close(input);
 	char *paths[] = {(char *)"/nonexistent"};
-	assert_int_equal(ow_station_input_open(paths, 1, false, 0, &input, &err), -ENOENT);
+	assert_int_equal(ow_station_input_open(paths, 1, false, 0, NULL, &input, &err), -ENOENT);
 }
 
 static void store_results(const char *path, int from, int until)
@@ -212,6 +213,10 @@ static void store_as_it_grows(void **state)
 	assert_false(ended);
 	store_results(folder->store, 101, 111);
 	seen.count = 0;
+	/* It is not asked more often than twice a second. */
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
+	assert_int_equal(seen.count, 0);
+	nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
 	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_true(seen.count >= 10 && seen.count <= 71);
 	assert_true(seen.last_ns == START + 110 * OW_NS_PER_S);
