@@ -859,8 +859,8 @@ unsigned ow_match_pass_threads(const struct ow_match_pass *p)
 {
 	uint64_t bytes = ow_reader_info(p->input[OW_SIDE_A].reader)->size_bytes +
 	                 ow_reader_info(p->input[OW_SIDE_B].reader)->size_bytes;
-	/* Events name flows while the flow tables still grow. */
-	if (p->events || p->details[OW_A_TO_B])
+	/* Details need the TCP headers that the readers note. */
+	if (p->details[OW_A_TO_B])
 		return 0;
 	if (p->options->threads)
 		return p->options->threads - 1;

@@ -137,10 +137,15 @@ int ow_record_reader_start(struct ow_record_reader *input, const struct ow_ident
 	return ow_reader_rewind(input->reader, err);
 }
 
+bool ow_record_reader_can_lend(const struct ow_record_reader *input)
+{
+	return !ow_flow_table_is_coarse(input->flows) && !input->facts.orphans;
+}
+
 int ow_record_reader_adopt(struct ow_record_reader *input, const struct ow_record_reader *from)
 {
 	uint32_t flows = ow_flow_table_count(from->flows);
-	if (ow_flow_table_is_coarse(from->flows) || from->facts.orphans)
+	if (!ow_record_reader_can_lend(from))
 		return -EAGAIN;
 	ow_flow_table_reset(input->flows);
 	for (uint32_t i = 0; i < flows; i++) {

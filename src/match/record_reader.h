@@ -111,9 +111,11 @@ int ow_record_reader_start(struct ow_record_reader *input, const struct ow_ident
 /* After a pass: each capture knows of the other what the filter decided about datagrams. Whether another pass may find
  * more: fragments were judged alone. */
 bool ow_record_readers_share(struct ow_record_reader inputs[OW_SIDES]);
+/* After a pass: whether others can take over its flows: each has its number, and fragments were judged with their first. */
+bool ow_record_reader_can_lend(const struct ow_record_reader *input);
 /*
  * After `from` has read the same capture with the same choice to its end: takes over its flows, with their numbers, and its
- * facts. -EAGAIN: there are so many flows that some share a number; -ENOMEM.
+ * facts. -EAGAIN: it cannot lend them; -ENOMEM.
  */
 int ow_record_reader_adopt(struct ow_record_reader *input, const struct ow_record_reader *from);
 /* The next records, at least one unless the file is at its end (0). Negative errno on failure. */

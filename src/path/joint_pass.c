@@ -78,17 +78,24 @@ struct entry {
 	struct showing at[];
 };
 
+/* Both records of a packet, if a pass wants more of it than a meeting. */
+struct both {
+	struct ow_record record[OW_SIDES];
+};
+
 /* Meetings of a pair at one of its points, that are not reported yet. */
 struct meetings {
 	struct ow_meeting *meeting;
+	struct both *both; /* instead of meetings */
 	int64_t *order_ns; /* of the record of this point, which is the later one */
-	size_t count, room, order_room;
+	size_t count, room, both_room, order_room;
 };
 
 /* What the pairs take as usual, while records that are ready have their turns. */
 struct usual {
 	uint16_t points; /* bits of both */
 	uint8_t from, to;
+	bool plain;                    /* its pass takes meetings */
 	int64_t shift_ns;              /* of the pair's first point */
 	struct ow_usual_delays delays; /* in the time of the first point */
 };
@@ -124,19 +131,24 @@ struct joint {
 	struct ow_recent
 		*recent; /* ids that matched at all points; changed by PUSHED, those that went through matchers */
 	int64_t ahead_ns, window_ns;
+	struct ow_flow_table *flows[OW_PATH_PAIRS][OW_SIDES]; /* of passes that use those of the reader of the point */
 };
+
+static unsigned point_of(const struct ow_joint_pass *set, unsigned k, enum ow_side side)
+{
+	return side == OW_SIDE_A ? set->pair[k].from : set->pair[k].to;
+}
 
 /* -- which passes can run together -------------------------------------------------------------------------------- */
 
 static bool is_special(const struct ow_match_pass *p)
 {
 	const struct ow_identity *identity = &p->plan.identity;
-	bool special = !ow_match_pass_is_plain(p) || p->plan.untimed || p->plan.drift != 0 || identity->segments ||
-	               identity->level == OW_LEVEL_NAT;
+	bool special = p->details[OW_A_TO_B] || p->plan.untimed || p->plan.drift != 0 || identity->segments ||
+	               identity->cut || identity->level == OW_LEVEL_NAT;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		const struct ow_record_reader *input = &p->input[side];
-		special |= !input->lent || input->dedup || input->notes || input->cutter.there || p->aside[side] ||
-		           input->choice.since_ns != INT64_MIN || input->choice.until_ns != INT64_MAX;
+		special |= !input->lent || input->dedup || input->notes || input->cutter.there || p->aside[side];
 	}
 	return special;
 }
@@ -147,6 +159,20 @@ static bool same_identity(const struct ow_identity *a, const struct ow_identity 
 	       a->any_ip_id == b->any_ip_id && a->tcp == b->tcp && a->tcp_headers == b->tcp_headers &&
 	       a->pieces == b->pieces && a->cut == b->cut && a->hash_limit == b->hash_limit && a->key == b->key &&
 	       memcmp(a->secret, b->secret, sizeof a->secret) == 0;
+}
+
+/* Whether pass k wants the same times of its points as the passes before it. */
+static bool same_times(const struct ow_joint_pass *set, unsigned k)
+{
+	bool same = true;
+	for (unsigned i = 0; i < OW_SIDES * OW_SIDES * k; i++) {
+		const unsigned before = i / (OW_SIDES * OW_SIDES), x = i / OW_SIDES % OW_SIDES, y = i % OW_SIDES;
+		const struct ow_frame_choice *mine = &set->pass[k]->input[x].choice;
+		const struct ow_frame_choice *other = &set->pass[before]->input[y].choice;
+		if (point_of(set, k, x) == point_of(set, before, y))
+			same &= mine->since_ns == other->since_ns && mine->until_ns == other->until_ns;
+	}
+	return same;
 }
 
 /* The shifts of all points that follow from those of pairs. False: they contradict each other. */
@@ -201,7 +227,7 @@ unsigned ow_joint_pass_select(struct ow_joint_pass *set)
 	unsigned count = set->passes;
 	int64_t shift_ns[OW_PATH_POINTS];
 	for (unsigned k = 0; k < count;) {
-		bool fits = !is_special(set->pass[k]) &&
+		bool fits = !is_special(set->pass[k]) && same_times(set, k) &&
 		            same_identity(&set->pass[k]->plan.identity, &set->pass[0]->plan.identity);
 		if (fits)
 			k++;
@@ -451,6 +477,7 @@ static void note_usual(struct joint *j)
 		usual->from = (uint8_t)pair->from;
 		usual->to = (uint8_t)pair->to;
 		usual->points = (uint16_t)(1u << pair->from | 1u << pair->to);
+		usual->plain = ow_match_pass_is_plain(j->set->pass[k]);
 		usual->shift_ns = j->shift_ns[pair->from];
 		ow_matcher_usual(j->matcher[k], &usual->delays);
 		if (usual->delays.from_ns != INT64_MIN)
@@ -525,26 +552,32 @@ static int make_ready(struct joint *j, unsigned p, int64_t until_ns)
 
 /* -- turns -------------------------------------------------------------------------------------------------------- */
 
-static int make_room(struct meetings *m, size_t count)
+static int make_room(struct meetings *m, size_t count, bool plain)
 {
 	if (OW_GROW(m->order_ns, m->order_room, count) < 0)
 		return -ENOMEM;
-	return OW_GROW(m->meeting, m->room, count);
+	return plain ? OW_GROW(m->meeting, m->room, count) : OW_GROW(m->both, m->both_room, count);
 }
 
 static void done_meetings(struct meetings *m)
 {
 	free(m->meeting);
+	free(m->both);
 	free(m->order_ns);
 }
 
 /* By time; of two at the same time the one at the pair's first point is first, if that is first among the points. */
-static void merge_meetings(const struct meetings from[OW_SIDES], bool a_first, struct meetings *to)
+static bool is_sooner(const struct usual *usual, int64_t from_ns, int64_t to_ns)
+{
+	return from_ns < to_ns || (from_ns == to_ns && usual->from < usual->to);
+}
+
+static void merge_meetings(const struct meetings from[OW_SIDES], const struct usual *usual, struct meetings *to)
 {
 	const struct meetings *a = &from[OW_SIDE_A], *b = &from[OW_SIDE_B];
 	size_t i = 0, k = 0;
 	while (i < a->count && k < b->count) {
-		bool is_a = a_first ? a->order_ns[i] <= b->order_ns[k] : a->order_ns[i] < b->order_ns[k];
+		bool is_a = is_sooner(usual, a->order_ns[i], b->order_ns[k]);
 		to->meeting[i + k] = is_a ? a->meeting[i] : b->meeting[k];
 		i += is_a;
 		k += !is_a;
@@ -554,15 +587,32 @@ static void merge_meetings(const struct meetings from[OW_SIDES], bool a_first, s
 	memcpy(&to->meeting[i + k], &b->meeting[k], (b->count - k) * sizeof *to->meeting);
 }
 
+/* The same for a pass that wants the records. */
+static void tell_both(struct joint *j, unsigned k)
+{
+	struct meetings *a = &j->meetings[k][OW_SIDE_A], *b = &j->meetings[k][OW_SIDE_B];
+	for (size_t i = 0, n = 0; i < a->count || n < b->count;) {
+		bool is_a = n == b->count || (i < a->count && is_sooner(&j->usual[k], a->order_ns[i], b->order_ns[n]));
+		ow_matcher_matched(j->matcher[k], is_a ? a->both[i].record : b->both[n].record);
+		i += is_a;
+		n += !is_a;
+	}
+	a->count = b->count = 0;
+}
+
 static int tell_meetings(struct joint *j, unsigned k)
 {
 	struct meetings *m = j->meetings[k], *told = m[OW_SIDE_A].count ? &m[OW_SIDE_A] : &m[OW_SIDE_B];
 	size_t count = m[OW_SIDE_A].count + m[OW_SIDE_B].count;
+	if (!j->usual[k].plain) {
+		tell_both(j, k);
+		return 0;
+	}
 	if (m[OW_SIDE_A].count && m[OW_SIDE_B].count) {
 		told = &j->merged;
-		if (make_room(told, count) < 0)
+		if (make_room(told, count, true) < 0)
 			return -ENOMEM;
-		merge_meetings(m, j->usual[k].from < j->usual[k].to, told);
+		merge_meetings(m, &j->usual[k], told);
 	}
 	if (count)
 		ow_matcher_met(j->matcher[k], told->meeting, count);
@@ -577,8 +627,16 @@ static void meet(struct joint *j, const struct entry *e, unsigned k, enum ow_sid
 	const struct showing *a = &e->at[usual->from], *b = &e->at[usual->to];
 	struct meetings *m = &j->meetings[k][later];
 	size_t i = m->count++;
-	struct ow_meeting *meeting = &m->meeting[i];
 	m->order_ns[i] = later == OW_SIDE_B ? b->order_ns : a->order_ns;
+	if (!usual->plain) {
+		struct ow_record *record = m->both[i].record;
+		record[OW_SIDE_A] = a->record;
+		record[OW_SIDE_B] = b->record;
+		record[OW_SIDE_A].time_ns -= usual->shift_ns;
+		record[OW_SIDE_B].time_ns -= usual->shift_ns;
+		return;
+	}
+	struct ow_meeting *meeting = &m->meeting[i];
 	meeting->time_ns[OW_SIDE_A] = a->record.time_ns - usual->shift_ns;
 	meeting->time_ns[OW_SIDE_B] = b->record.time_ns - usual->shift_ns;
 	meeting->number[OW_SIDE_A] = a->record.number;
@@ -623,8 +681,9 @@ static int make_room_at(struct joint *j, unsigned p, uint32_t count)
 {
 	int r = 0;
 	for (unsigned n = 0; n < j->sides[p] && r == 0; n++) {
-		struct meetings *m = &j->meetings[j->side[p][n].pass][j->side[p][n].side];
-		r = make_room(m, m->count + count);
+		unsigned k = j->side[p][n].pass;
+		struct meetings *m = &j->meetings[k][j->side[p][n].side];
+		r = make_room(m, m->count + count, j->usual[k].plain);
 	}
 	return r;
 }
@@ -881,6 +940,26 @@ static int begin(struct joint *j, struct ow_error *err)
 	return r == 0 ? grow_buckets(j) : r;
 }
 
+/* While the pass runs, all that share a point name flows as its reader does; afterwards each has its own table again. */
+static void lend_flows(struct joint *j)
+{
+	for (unsigned k = 0; k < j->set->passes; k++) {
+		for (unsigned side = 0; side < OW_SIDES; side++) {
+			struct ow_record_reader *input = &j->set->pass[k]->input[side];
+			j->flows[k][side] = input->flows;
+			input->flows = j->point[point_of(j->set, k, side)].input->flows;
+		}
+	}
+}
+
+static void return_flows(struct joint *j)
+{
+	for (unsigned k = 0; k < j->set->passes; k++) {
+		for (unsigned side = 0; side < OW_SIDES; side++)
+			j->set->pass[k]->input[side].flows = j->flows[k][side];
+	}
+}
+
 /* The other passes have the same flows and facts as the one that read the point. */
 static int hand_on(struct joint *j)
 {
@@ -904,9 +983,11 @@ static int run(struct joint *j, struct ow_error *err)
 		if (j->point[p].used)
 			batches[inputs++] = j->point[p].batches;
 	}
+	lend_flows(j);
 	struct ow_readahead *readahead = ow_readahead_start(batches, inputs, ow_match_pass_threads(j->set->pass[0]));
 	int r = run_turns(j, err);
 	ow_readahead_leave(readahead);
+	return_flows(j);
 	return r == 0 ? hand_on(j) : r;
 }
 

@@ -21,7 +21,7 @@ struct ow_joint_pass {
 
 /*
  * Moves passes that cannot run together with the first one to the end: another identity, clocks that contradict each other
- * or drift, captures that are read in a special way. Returns how many can; fewer than two: none.
+ * or drift, other times of a point, captures that are read in a special way. Returns how many can; fewer than two: none.
  */
 unsigned ow_joint_pass_select(struct ow_joint_pass *joint);
 /* Runs all. -EAGAIN: they have to be run one by one. */

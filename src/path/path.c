@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each pair of points is matched, with all that `ow_match_files` does, in passes for all of them (path/rounds.h). Packets
- * that not all points show are in the logs of these passes, and are joined. If the logs do not have them all, one more joint
- * pass reports them. If every packet is wanted, or there can be no such pass, the pairs are read once more, each by a thread of
+ * that not all points show are in the logs of these passes, and are joined. If the logs do not have them all, or every packet
+ * is wanted, one more joint pass reports them. If there can be no such pass, the pairs are read once more, each by a thread of
  * its own, and report their packets to this one. Memory depends on the packets that wait, as in a match of two points.
  */
 #include "path/path.h"
@@ -496,17 +496,22 @@ struct joining {
 	uint64_t matched[OW_DIRECTIONS]; /* that were added, of both ends */
 };
 
+static int join_event(struct joining *j, unsigned k, const struct ow_packet_event *event)
+{
+	struct ow_path_event told = path_event(event);
+	int64_t time_ns = told.time_ns[told.number[OW_SIDE_A] ? OW_SIDE_A : OW_SIDE_B] +
+	                  j->path->report.offset_ns[j->path->place[k].from];
+	j->now_ns[k] = time_ns > j->now_ns[k] ? time_ns : j->now_ns[k];
+	if (k == 0 && event->fate == OW_FATE_MATCHED)
+		j->matched[event->direction] += event->packets;
+	return ow_path_join_add(j->join, k, &told);
+}
+
 static int join_note(struct joining *j, unsigned k, const struct ow_pass_note *note)
 {
 	struct ow_packet_event event;
 	ow_match_pass_event(&j->path->pair[k].match->pass, note, &event);
-	struct ow_path_event told = path_event(&event);
-	int64_t time_ns = told.time_ns[told.number[OW_SIDE_A] ? OW_SIDE_A : OW_SIDE_B] +
-	                  j->path->report.offset_ns[j->path->place[k].from];
-	j->now_ns[k] = time_ns > j->now_ns[k] ? time_ns : j->now_ns[k];
-	if (k == 0 && event.fate == OW_FATE_MATCHED)
-		j->matched[event.direction]++;
-	return ow_path_join_add(j->join, k, &told);
+	return join_event(j, k, &event);
 }
 
 /* Packets that all points show are not added. */
@@ -551,8 +556,18 @@ static int on_note(void *arg, const struct ow_pass_note *note)
 	return join_note(teller->joining, teller->pair, note);
 }
 
+static int on_event(void *arg, const struct ow_packet_event *event)
+{
+	const struct teller *teller = arg;
+	const struct ow_match_options *options = &teller->joining->path->options.match;
+	int r = teller->pair == 0 && options->on_packet ? options->on_packet(options->arg, event) : 0;
+	return r == 0 ? join_event(teller->joining, teller->pair, event) : r;
+}
+
+/* What was told cannot be told again: the pass must not fail for a reason that an earlier one shows. */
 static bool can_join_pass(const struct ow_path *path, struct ow_joint_pass *ret_set)
 {
+	bool can = true;
 	*ret_set = (struct ow_joint_pass){.passes = 0};
 	for (unsigned k = 0; k < path->pairs; k++) {
 		if (!path->pair[k].match)
@@ -560,27 +575,44 @@ static bool can_join_pass(const struct ow_path *path, struct ow_joint_pass *ret_
 		ret_set->pair[ret_set->passes] = path->place[k];
 		ret_set->pass[ret_set->passes++] = &path->pair[k].match->pass;
 		path->pair[k].match->pass.intervals = NULL;
+		for (unsigned side = 0; side < OW_SIDES; side++)
+			can &= ow_record_reader_can_lend(&path->pair[k].match->pass.input[side]);
 	}
-	return ow_joint_pass_select(ret_set) == ret_set->passes;
+	return can && ow_joint_pass_select(ret_set) == ret_set->passes;
+}
+
+/* Lets a pair tell its packets in the next pass: every one, or those that not all points show. */
+static void tell_to(struct pair *pair, struct teller *teller, bool every)
+{
+	struct ow_match *match = pair->match;
+	pair->log.tell = on_note;
+	pair->log.arg = teller;
+	if (!match)
+		return;
+	match->pass.log = every ? NULL : &pair->log;
+	match->pass.events = every;
+	match->options.on_packet = every ? on_event : NULL;
+	match->options.arg = teller;
+	match->pass.progress = NULL;
 }
 
 /* One more pass for all pairs, by their final plans, in which they tell their packets. */
-static int join_pass(struct joining *j, const struct ow_joint_pass *set, struct ow_error *err)
+static int join_pass(struct joining *j, const struct ow_joint_pass *set, bool every, struct ow_error *err)
 {
 	struct ow_path *path = j->path;
 	struct teller teller[OW_PATH_PAIRS];
 	for (unsigned k = 0; k < path->pairs; k++) {
 		teller[k] = (struct teller){j, k};
-		path->pair[k].log.tell = on_note;
-		path->pair[k].log.arg = &teller[k];
-		if (path->pair[k].match)
-			path->pair[k].match->pass.log = &path->pair[k].log;
+		tell_to(&path->pair[k], &teller[k], every);
 	}
 	int r = ow_joint_pass_run(set, err);
 	for (unsigned k = 0; k < path->pairs; k++) {
 		struct ow_match *match = path->pair[k].match;
-		if (match)
+		if (match) {
 			match->pass.log = NULL;
+			match->pass.events = false;
+			match->options.on_packet = NULL;
+		}
 		if (match && r == 0)
 			r = ow_match_refresh(match);
 		if (r == 0)
@@ -637,7 +669,7 @@ static int follow_packets(struct ow_path *path, struct ow_error *err)
 	if (r == 0 && !every && has_logs(path))
 		r = join_logs(&joining);
 	else if (r == 0)
-		r = !every && can_join_pass(path, &set) ? join_pass(&joining, &set, err) : -EAGAIN;
+		r = can_join_pass(path, &set) ? join_pass(&joining, &set, every, err) : -EAGAIN;
 	if (r == -EAGAIN) {
 		ow_path_join_free(join);
 		join = NULL;

@@ -40,7 +40,7 @@ struct ow_path_options {
 	struct ow_match_options match; /* of each pair; on_packet is called for the pair of both ends */
 	bool keep_order;               /* the points are given in their order */
 	/*
-	 * Called for every packet, in the thread that called ow_path_match; NULL = no calls. on_packet is called in
+	 * Called for every packet, in the thread that called ow_path_match; NULL = no calls. on_packet may be called in
 	 * another thread at the same time. A return value other than 0 (negative errno) stops the run.
 	 */
 	int (*on_path_packet)(void *arg, const struct ow_path_packet *packet);

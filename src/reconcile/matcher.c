@@ -273,6 +273,15 @@ void ow_matcher_met(struct ow_matcher *m, const struct ow_meeting *meeting, size
 	ow_matching_tell(m, meeting, count);
 }
 
+void ow_matcher_matched(struct ow_matcher *m, const struct ow_record record[OW_SIDES])
+{
+	const struct ow_pair pair = {.record = {&record[OW_SIDE_A], &record[OW_SIDE_B]}};
+	int64_t delay = ow_matching_delay(&pair);
+	ow_matching_learn(m, &pair, delay >= 0 ? OW_A_TO_B : OW_B_TO_A);
+	m->calls.matched(m->calls.arg, &pair, OW_CERTAIN);
+	ow_matching_mark(m, record[OW_SIDE_A].time_ns, record[OW_SIDE_B].time_ns);
+}
+
 int64_t ow_matcher_longest(const struct ow_matcher *m)
 {
 	int64_t longest = 0;

@@ -109,7 +109,9 @@ void ow_matcher_prefetch_waiters(const struct ow_matcher *matcher, const struct 
  * the only ones with their id within the waiting time: it need not push them.
  * ow_matcher_skip: in place of pushes: of several records of one side in a row, for the last one. Returns 0 or -ENOMEM.
  * ow_matcher_usual: the delays with which pushes of both would report a certain pair.
- * ow_matcher_met: reports such pairs, after pushes of earlier records and before those of later ones.
+ * ow_matcher_met: reports such pairs, after pushes of earlier records and before those of later ones; by `met`, if it is
+ * called, else
+ * ow_matcher_matched: one such pair by `matched`.
  */
 struct ow_usual_delays {
 	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* none is usual, before they are known */
@@ -119,6 +121,7 @@ struct ow_usual_delays {
 int ow_matcher_skip(struct ow_matcher *matcher, enum ow_side side, int64_t time_ns, int64_t other_ns);
 void ow_matcher_usual(const struct ow_matcher *matcher, struct ow_usual_delays *ret_usual);
 void ow_matcher_met(struct ow_matcher *matcher, const struct ow_meeting *meeting, size_t count);
+void ow_matcher_matched(struct ow_matcher *matcher, const struct ow_record record[OW_SIDES]);
 /* The longest usual delay, as far as it is known; 0 = not known. */
 int64_t ow_matcher_longest(const struct ow_matcher *matcher);
 /* The id matched, by ow_matcher_met: what comes with it now is a copy. */

@@ -89,6 +89,17 @@ class Scarce(command.Case):
         self.both(1, "match", "--json", "--threads", 1, self.a, self.b)
         self.both(3, "match", "--json", "--interval", "1ms", "--csv", self.path("out.csv"), self.a, self.b)
 
+    def test_match_path(self):
+        def judge(name, expected, printed):
+            self.assertEqual(json.loads(printed), json.loads(expected), name)
+
+        points = [self.path(f"p{i}.pcap") for i in range(4)]
+        hops = [arg for i, path in enumerate(points) for arg in (("--hop", "") if i else ()) + ("--point", f"p{i}={path}")]
+        done = command.oneway("simulate", "--packets", 400, "--router", "--loss", "0.02", "--reverse", "0.3", *hops)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.both(23, "match", "--json", *points, judge=judge)
+        self.both(29, "match", "--json", "--csv", self.path("out.csv"), *points, judge=judge)
+
     def test_compare(self):
         def judge(name, expected, printed):
             """The exact answer is right; a method has the same numbers, or none of them and the reason."""
