@@ -554,11 +554,20 @@ const struct ow_key ow_config_keys[] = {
          .most = MIB(1 << 20)},
 	{"store", OW_KEY_PATH, CONFIG(store), NULL,
          "The point also writes results into this SQLite file ([store.md](store.md))."},
-	{"retention", OW_KEY_DURATION, CONFIG(retention_ns), "90d",
-         "The point deletes results that are older than this from the store. With `0` it keeps them.",
+	{"retention", OW_KEY_DURATION, CONFIG(retention_ns[OW_PERIOD_INTERVAL]), "7d",
+         "The point deletes results of intervals that are older than this from the store. With `0` it keeps them.",
          .least = 60 * OW_NS_PER_S, .most = 36500 * DAY_NS, .or_zero = true},
+	{"retention_minutes", OW_KEY_DURATION, CONFIG(retention_ns[OW_PERIOD_MINUTE]), "90d",
+         "The same for the minutes, hours and days to which results are added up "
+         "([store.md](store.md#minutes-hours-and-days)).",
+         .least = 60 * OW_NS_PER_S, .most = 36500 * DAY_NS, .or_zero = true},
+	{"retention_hours", OW_KEY_DURATION, CONFIG(retention_ns[OW_PERIOD_HOUR]), "730d", NULL,
+         .least = 60 * OW_NS_PER_S, .most = 36500 * DAY_NS, .or_zero = true},
+	{"retention_days", OW_KEY_DURATION, CONFIG(retention_ns[OW_PERIOD_DAY]), "0", NULL, .least = 60 * OW_NS_PER_S,
+         .most = 36500 * DAY_NS, .or_zero = true},
 	{"store_max", OW_KEY_SIZE, CONFIG(store_max), "1GiB",
-         "If the store is larger than this (1 MiB to 64 TiB), the point deletes the oldest results. `0` means no "
+         "If the store is larger than this (1 MiB to 64 TiB), the point deletes the oldest rows, of each kind in "
+         "proportion to how long it is kept. `0` means no "
          "limit.",
          .least = MIB(1), .most = MIB(1 << 26), .or_zero = true},
 	{"metrics", OW_KEY_HOST, CONFIG(metrics), NULL,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "result/interval_result.h"
+#include "result/period.h"
 #include "result/result_clock.h"
 #include "config/config_flows.h"
 #include "config/keys.h"
@@ -124,9 +125,9 @@ struct ow_config {
 	const char *certificate, *key, *ca, *psk;
 	uint64_t memory;
 	const char *store;
-	int64_t retention_ns; /* 0 = unlimited */
-	uint64_t store_max;   /* bytes; 0 = no limit */
-	const char *metrics;  /* "host:port" of the metrics page for Prometheus; NULL = none */
+	int64_t retention_ns[OW_PERIODS]; /* 0 = unlimited */
+	uint64_t store_max;               /* bytes; 0 = no limit */
+	const char *metrics;              /* "host:port" of the metrics page for Prometheus; NULL = none */
 	enum ow_config_output output;
 	const char *user; /* user to run as if started by root; NULL = no change */
 	enum ow_sandbox sandbox;

@@ -22,8 +22,9 @@ const struct ow_key ow_fleet_keys[] = {
 };
 
 /* The keys that a fleet may decide. Files, users and keys are the host's own affair. */
-static const char *const desirable[] = {"listen",  "memory", "retention",  "store_max",
-                                        "metrics", "output", "interfaces", "segments"};
+static const char *const desirable[] = {"listen",          "memory",         "retention", "retention_minutes",
+                                        "retention_hours", "retention_days", "store_max", "metrics",
+                                        "output",          "interfaces",     "segments"};
 
 static bool may_be_desired(const char *key)
 {

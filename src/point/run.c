@@ -191,6 +191,13 @@ static int start_exporter(struct output *out, struct ow_error *err)
 	return r;
 }
 
+static struct ow_store_limits limits_of(const struct ow_config *c)
+{
+	struct ow_store_limits limits = {.max_bytes = c->store_max};
+	memcpy(limits.retention_ns, c->retention_ns, sizeof limits.retention_ns);
+	return limits;
+}
+
 /* Called when everything is open, and no thread runs yet. */
 static int confine(void *arg, struct ow_error *err)
 {
@@ -214,7 +221,7 @@ static int confine(void *arg, struct ow_error *err)
 	snprintf(line, sizeof line, "no privileges from here on; %s", text);
 	log_event(out, whole && c->sandbox == OW_SANDBOX_ON ? OW_EVENT_INFO : OW_EVENT_WARNING, line);
 	/* Here, because both start threads. */
-	struct ow_store_writer_options keep = {.path = c->store, .limits = {c->retention_ns, c->store_max}};
+	struct ow_store_writer_options keep = {.path = c->store, .limits = limits_of(c)};
 	if (c->store)
 		r = ow_store_writer_create(&keep, &out->writer, err);
 	if (r == 0 && c->flows_count)
@@ -270,8 +277,9 @@ static int read_again(struct output *out, struct ow_error *err)
 	ow_fleet_report_config(&out->report, next);
 	ow_config_free(*out->config);
 	*out->config = next;
+	struct ow_store_limits limits = limits_of(next);
 	if (out->writer)
-		ow_store_writer_limit(out->writer, &(struct ow_store_limits){next->retention_ns, next->store_max});
+		ow_store_writer_limit(out->writer, &limits);
 	return 0;
 }
 

@@ -58,8 +58,8 @@ static void show_segment(FILE *out, const struct ow_config *c, const struct ow_c
 static void show_store(FILE *out, const struct ow_config *c)
 {
 	fprintf(out, "store      %s", c->store);
-	if (c->retention_ns)
-		fprintf(out, ", for %.4g days", (double)c->retention_ns / (86400 * 1e9));
+	if (c->retention_ns[OW_PERIOD_INTERVAL])
+		fprintf(out, ", for %.4g days", (double)c->retention_ns[OW_PERIOD_INTERVAL] / (86400 * 1e9));
 	if (c->store_max)
 		fprintf(out, ", at most %.4g MiB", (double)c->store_max / (1 << 20));
 	fputc('\n', out);

@@ -78,12 +78,11 @@ static void put_open_quantiles(struct ow_json *json, const struct ow_value quant
 	}
 }
 
-/* In the order of the store. */
 void ow_result_json_reasons(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
 	ow_json_object(json, name);
-	const struct ow_field *field;
-	for (unsigned place = 1; (field = ow_field_place(place)); place++) {
+	for (size_t i = 0; i < ow_field_count; i++) {
+		const struct ow_field *field = &ow_fields[i];
 		if (field->type != OW_FIELD_VALUE && field->type != OW_FIELD_QUANTILES)
 			continue;
 		const struct ow_value *value = ow_field_of(field, r);

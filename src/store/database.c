@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "store/event_row.h"
 #include "store/row.h"
+#include "result/period.h"
 #include <errno.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
@@ -35,18 +36,36 @@ static const char schema[] =
 	"CREATE TABLE lane ( -- the packets of one class that go one way over one segment\n"
 	"  id INTEGER PRIMARY KEY,\n"
 	"  segment TEXT NOT NULL, class TEXT NOT NULL, from_point TEXT NOT NULL, to_point TEXT NOT NULL,\n"
-	"  UNIQUE (segment, class, from_point, to_point));\n"
-	"CREATE TABLE result ( -- one row a lane and interval; NULL is what is not known\n";
-/* The columns come in between. */
-static const char schema_rest[] =
-	"  UNIQUE (lane, start_ns));\n"
-	"CREATE INDEX result_time ON result (start_ns, lane);\n"
-	"CREATE VIEW results AS SELECT -- for people: names, readable times, percent and microseconds\n"
-	"  strftime('%Y-%m-%d %H:%M:%S', start_ns / 1000000000, 'unixepoch')\n"
-	"    || printf('.%03d', start_ns / 1000000 % 1000) AS time,\n"
-	"  segment, class, from_point, to_point, 100 * loss_ratio AS loss_percent,\n"
-	"  mean_ns / 1e3 AS mean_us, stddev_ns / 1e3 AS stddev_us, p50_ns / 1e3 AS p50_us, p99_ns / 1e3 AS p99_us,\n"
-	"  result.* FROM result JOIN lane ON lane.id = result.lane;\n";
+	"  UNIQUE (segment, class, from_point, to_point));\n";
+
+/* The tables of results, minutes, hours and days. */
+static const char *const table_comment[OW_PERIODS] = {
+	"one row a lane and interval; NULL is what is not known",
+	"the final results that begin in a minute, added up",
+	"the minutes of an hour",
+	"the hours of a day of UTC",
+};
+
+static void put_table(FILE *out, enum ow_period period)
+{
+	const char *name = ow_periods[period].table;
+	fprintf(out, "CREATE TABLE %s ( -- %s\n", name, table_comment[period]);
+	ow_row_schema(out, OW_DIALECT_SQLITE);
+	fprintf(out,
+	        "  UNIQUE (lane, start_ns));\n"
+	        "CREATE INDEX %s_time ON %s (start_ns, lane);\n"
+	        "CREATE VIEW %ss AS SELECT -- for people: names, readable times, percent and microseconds\n"
+	        "  strftime('%%Y-%%m-%%d %%H:%%M:%%S', start_ns / 1000000000, 'unixepoch')\n"
+	        "    || printf('.%%03d', start_ns / 1000000 %% 1000) AS time,\n"
+	        "  segment, class, from_point, to_point, 100 * loss_ratio AS loss_percent,\n"
+	        "  mean_ns / 1e3 AS mean_us, stddev_ns / 1e3 AS stddev_us, p50_ns / 1e3 AS p50_us, p99_ns / 1e3 AS "
+	        "p99_us,\n"
+	        "  %s.* FROM %s JOIN lane ON lane.id = %s.lane;\n",
+	        name, name, name, name, name, name);
+}
+
+/* The first version of the schema that has minutes, hours and days. */
+#define SUMS_SINCE 7
 
 /*
  * The statements that convert schema n + 1 to n + 2, in addition to new columns. Each runs within the transaction that
@@ -186,8 +205,8 @@ static int text_run(struct text *text, const struct ow_database *d, struct ow_er
 	return r;
 }
 
-/* Converts the previous version to this one. */
-static int migrate(const struct ow_database *d, int version, struct ow_error *err)
+/* Converts the previous version to this one. first: what the file had at first. */
+static int migrate(const struct ow_database *d, int first, int version, struct ow_error *err)
 {
 	struct text text;
 	int r = text_open(&text, d, err);
@@ -195,7 +214,12 @@ static int migrate(const struct ow_database *d, int version, struct ow_error *er
 		return r;
 	if (version >= 2 && version - 2 < MIGRATIONS)
 		fputs(migrations[version - 2], text.out);
-	ow_row_migration(text.out, OW_DIALECT_SQLITE, "result", version);
+	for (int p = 0; p < OW_PERIODS; p++) {
+		if (p == OW_PERIOD_INTERVAL || first >= SUMS_SINCE)
+			ow_row_migration(text.out, OW_DIALECT_SQLITE, ow_periods[p].table, version);
+		else if (version == SUMS_SINCE)
+			put_table(text.out, (enum ow_period)p);
+	}
 	return text_run(&text, d, err);
 }
 
@@ -211,8 +235,8 @@ static int make_schema(const struct ow_database *d, struct ow_error *err)
 	if (r < 0)
 		return r;
 	fputs(schema, text.out);
-	ow_row_schema(text.out, OW_DIALECT_SQLITE);
-	fputs(schema_rest, text.out);
+	for (int p = 0; p < OW_PERIODS; p++)
+		put_table(text.out, (enum ow_period)p);
 	fputs(ow_event_row_schema, text.out);
 	r = text_run(&text, d, err);
 	return r < 0 ? r : ow_database_run(d, sql, err);
@@ -240,7 +264,7 @@ static int bring_up(const struct ow_database *d, struct ow_error *err)
 	if (version == 0)
 		r = make_schema(d, err);
 	for (int next = version + 1; version > 0 && r == 0 && next <= ow_database_newest(); next++)
-		r = migrate(d, next, err);
+		r = migrate(d, version, next, err);
 	snprintf(sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", ow_database_newest());
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }

@@ -342,9 +342,15 @@ static void take_reasons(struct ow_row_reader *reader, const char *text)
 {
 	if (reader->text && strcmp(reader->text, text) == 0)
 		return;
+	json_t *reasons = json_loads(text, 0, NULL);
 	ow_row_reader_done(reader);
 	reader->text = strdup(text);
-	reader->parsed = json_loads(text, 0, NULL);
+	reader->reason = calloc(ow_field_count, sizeof *reader->reason);
+	for (size_t i = 0; reader->reason && i < ow_field_count; i++) {
+		const char *why = json_string_value(json_object_get(reasons, ow_field_name(&ow_fields[i])));
+		reader->reason[i] = why ? ow_reason_of(why, OW_REASON_OTHER) : OW_NO_REASON;
+	}
+	json_decref(reasons);
 }
 
 /* Without a histogram, quantiles of sums say that delays are missing; so does a damaged one. */
@@ -409,14 +415,13 @@ static void take_field(struct ow_row_reader *reader, struct taker *t, const stru
 	}
 }
 
-/* An unknown value gets the reason with its name. */
-static void give_reason(const struct ow_row_reader *reader, const struct ow_field *field, struct ow_value *value)
+/* An unknown value gets the reason of its field. */
+static void give_reason(enum ow_reason reason, const struct ow_field *field, struct ow_value *value)
 {
 	int values = field->type == OW_FIELD_VALUE ? 1 : field->type == OW_FIELD_QUANTILES ? OW_QUANTILES : 0;
-	const char *text = values ? json_string_value(json_object_get(reader->parsed, ow_field_name(field))) : NULL;
-	for (int i = 0; text && i < values; i++) {
+	for (int i = 0; reason && i < values; i++) {
 		if (value[i].status == OW_VALUE_NONE)
-			value[i].reason = ow_reason_of(text, OW_REASON_OTHER);
+			value[i].reason = reason;
 	}
 }
 
@@ -430,14 +435,14 @@ void ow_row_read(struct ow_row_reader *reader, const struct ow_statement *statem
 		else
 			ow_field_absent(&ow_fields[i], r);
 	}
-	for (size_t i = 0; i < ow_field_count; i++)
-		give_reason(reader, &ow_fields[i], ow_field_at(&ow_fields[i], r));
+	for (size_t i = 0; reader->reason && i < ow_field_count; i++)
+		give_reason(reader->reason[i], &ow_fields[i], ow_field_at(&ow_fields[i], r));
 }
 
 void ow_row_reader_done(struct ow_row_reader *reader)
 {
 	free(reader->text);
-	json_decref(reader->parsed);
+	free(reader->reason);
 	reader->text = NULL;
-	reader->parsed = NULL;
+	reader->reason = NULL;
 }

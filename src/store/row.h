@@ -31,9 +31,9 @@ void ow_row_bind(const struct ow_statement *statement, int64_t lane, const struc
 
 /* Keeps the reasons of the last row, because most rows have the same. */
 struct ow_row_reader {
-	int version;  /* of the schema: columns of later ones are not read */
-	char *text;   /* not_estimated */
-	void *parsed; /* of it; NULL: it has none */
+	int version;            /* of the schema: columns of later ones are not read */
+	char *text;             /* not_estimated */
+	enum ow_reason *reason; /* in it, of each field */
 };
 /* The columns to SELECT: lane and start_ns, then those that ow_row_read reads. */
 void ow_row_select(FILE *out, int version);

@@ -7,11 +7,14 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/time.h"
 #include "store/database.h"
 #include "store/event_row.h"
 #include "store/row.h"
 #include "store/store_gaps.h"
+#include "store/store_rollups.h"
 #include <errno.h>
+#include <math.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +37,8 @@ struct lane {
 struct ow_store {
 	struct ow_database file;
 	struct ow_store_gaps absent;
-	sqlite3_stmt *find_lane, *add_lane, *add_result, *add_event, *trim, *trim_events;
+	struct ow_store_rollups rollups;
+	sqlite3_stmt *find_lane, *add_lane, *add_result, *add_event, *trim_events;
 	struct lane *lane; /* those used so far */
 	size_t lanes, room, next;
 	unsigned waiting; /* results in the open transaction */
@@ -50,6 +54,7 @@ static int give_up(struct ow_store *store, struct ow_error *err)
 		sqlite3_exec(store->file.db, "ROLLBACK", NULL, NULL, NULL);
 	store->waiting = 0;
 	store->lanes = 0;
+	ow_store_rollups_forget(&store->rollups);
 	return r;
 }
 
@@ -80,6 +85,17 @@ static int prepare_result(struct ow_store *store, struct ow_error *err)
 	return r;
 }
 
+/* What was provisional becomes final, and is added up. */
+static int settle(struct ow_store *store, struct ow_error *err)
+{
+	int r = ow_database_run(&store->file, "BEGIN IMMEDIATE", err);
+	store->waiting++;
+	if (r == 0 && (r = ow_store_gaps_settle(&store->file, &store->rollups, err)) == 0)
+		return ow_store_commit(store, err);
+	give_up(store, NULL);
+	return r;
+}
+
 static int begin(struct ow_store *store, struct ow_error *err)
 {
 	char sql[120];
@@ -93,10 +109,6 @@ static int begin(struct ow_store *store, struct ow_error *err)
 	                 &store->find_lane, err)) < 0 ||
 	    (r = prepare(store, "INSERT INTO lane (segment, class, from_point, to_point) VALUES (?, ?, ?, ?)",
 	                 &store->add_lane, err)) < 0 ||
-	    (r = prepare(store,
-	                 "DELETE FROM result WHERE rowid IN (SELECT rowid FROM result WHERE start_ns < ?"
-	                 " ORDER BY start_ns LIMIT ?)",
-	                 &store->trim, err)) < 0 ||
 	    (r = prepare(store, ow_event_row_insert, &store->add_event, err)) < 0 ||
 	    /* Events go with the results of their time. */
 	    (r = prepare(store,
@@ -104,10 +116,10 @@ static int begin(struct ow_store *store, struct ow_error *err)
 	                 " ifnull((SELECT start_ns FROM result ORDER BY start_ns LIMIT 1), 9223372036854775807)"
 	                 " ORDER BY time_ns LIMIT ?)",
 	                 &store->trim_events, err)) < 0 ||
-	    (r = ow_store_gaps_init(&store->absent, &store->file, err)) < 0 ||
-	    (r = ow_store_gaps_settle(&store->file, err)) < 0)
+	    (r = ow_store_gaps_init(&store->absent, &store->file, err)) < 0 || (r = prepare_result(store, err)) < 0 ||
+	    (r = ow_store_rollups_init(&store->rollups, &store->file, err)) < 0)
 		return r;
-	return prepare_result(store, err);
+	return settle(store, err);
 }
 
 int ow_store_open(const char *path, struct ow_store **ret_store, struct ow_error *err)
@@ -150,10 +162,10 @@ void ow_store_close(struct ow_store *store)
 	sqlite3_finalize(store->find_lane);
 	sqlite3_finalize(store->add_lane);
 	sqlite3_finalize(store->add_result);
-	sqlite3_finalize(store->trim);
 	sqlite3_finalize(store->add_event);
 	sqlite3_finalize(store->trim_events);
 	ow_store_gaps_done(&store->absent);
+	ow_store_rollups_done(&store->rollups);
 	ow_database_close(&store->file);
 	free(store->lane);
 	free(store);
@@ -265,6 +277,8 @@ int ow_store_add(struct ow_store *store, const struct ow_interval_result *result
 	if (sqlite3_step(store->add_result) != SQLITE_DONE)
 		r = ow_database_fail(&store->file, err);
 	sqlite3_reset(store->add_result);
+	if (r == 0 && result->final)
+		r = ow_store_rollups_note(&store->rollups, lane, result->start_ns, err);
 	if (r < 0) {
 		give_up(store, NULL);
 		return r;
@@ -306,6 +320,11 @@ int ow_store_commit(struct ow_store *store, struct ow_error *err)
 {
 	if (!store->waiting)
 		return 0;
+	int r = ow_store_rollups_update(&store->rollups, err);
+	if (r < 0) {
+		give_up(store, NULL);
+		return r;
+	}
 	if (sqlite3_exec(store->file.db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
 		return give_up(store, err);
 	store->waiting = 0;
@@ -342,41 +361,139 @@ static int size_of(const struct ow_store *store, struct size *ret_size, struct o
 	return r < 0 ? r : ow_database_ask(&store->file, "PRAGMA freelist_count", &ret_size->free, err);
 }
 
-/* Runs a statement that deletes. Returns the number of rows, or a negative errno. */
-static int run_trim(struct ow_store *store, sqlite3_stmt *statement, struct ow_error *err)
+/* What is deleted together: the parts of a sum. */
+static int64_t parts_of(enum ow_period period)
 {
-	int r = sqlite3_step(statement) == SQLITE_DONE ? sqlite3_changes(store->file.db)
-	                                               : ow_database_fail(&store->file, err);
-	sqlite3_reset(statement);
-	return r;
+	return ow_periods[period + 1 < OW_PERIODS ? period + 1 : period].length_ns;
 }
 
-/* Deletes the oldest results before this time, and events before the results. Returns their number, or a negative
- * errno. */
-static int delete_some(struct ow_store *store, int64_t before_ns, struct ow_error *err)
+/* The time before which some of the oldest rows can be deleted; all are before limit_ns. INT64_MIN: there are none. */
+static int find_old(struct ow_store *store, enum ow_period period, int64_t limit_ns, int64_t *ret_before_ns,
+                    struct ow_error *err)
 {
-	sqlite3_bind_int64(store->trim, 1, before_ns);
-	sqlite3_bind_int64(store->trim, 2, TRIM_ROWS);
+	char sql[300];
+	int64_t unit_ns = parts_of(period), newest = 0;
+	limit_ns = ow_floor_div(limit_ns, unit_ns) * unit_ns;
+	snprintf(
+		sql, sizeof sql,
+		"SELECT ifnull(max(start_ns), -9223372036854775807) FROM (SELECT start_ns FROM %s WHERE start_ns < %lld"
+		" ORDER BY start_ns LIMIT %d)",
+		ow_periods[period].table, (long long)limit_ns, TRIM_ROWS);
+	int r = ow_database_ask(&store->file, sql, &newest, err);
+	*ret_before_ns = INT64_MIN;
+	if (r < 0 || newest < INT64_MIN + 2)
+		return r;
+	int64_t end_ns = ow_time_later((ow_floor_div(newest, unit_ns)) * unit_ns, unit_ns);
+	*ret_before_ns = end_ns < limit_ns ? end_ns : limit_ns;
+	return 0;
+}
+
+/* Within a transaction. Returns 1 if sums have to be made first, and some were. */
+static int delete_before(struct ow_store *store, enum ow_period period, int64_t before_ns, struct ow_error *err)
+{
+	char sql[120];
+	int r = period == OW_PERIOD_INTERVAL ? ow_store_rollups_update_all(&store->rollups, before_ns, err) : 0;
+	if (r != 0)
+		return r;
+	snprintf(sql, sizeof sql, "DELETE FROM %s WHERE start_ns < %lld", ow_periods[period].table,
+	         (long long)before_ns);
+	if ((r = ow_database_run(&store->file, sql, err)) < 0)
+		return r;
 	sqlite3_bind_int64(store->trim_events, 1, TRIM_ROWS);
-	int results = run_trim(store, store->trim, err), events = 0;
-	if (results >= 0)
-		events = run_trim(store, store->trim_events, err);
-	return results < 0 ? results : events < 0 ? events : results + events;
+	if (sqlite3_step(store->trim_events) != SQLITE_DONE)
+		r = ow_database_fail(&store->file, err);
+	sqlite3_reset(store->trim_events);
+	return r < 0 ? r : ow_store_rollups_deleted(&store->rollups, period, before_ns, err);
+}
+
+/* Deletes some of the oldest before this time. Returns 1 if there were any, or a negative errno. */
+static int delete_some(struct ow_store *store, enum ow_period period, int64_t limit_ns, struct ow_error *err)
+{
+	int64_t before_ns;
+	int r = find_old(store, period, limit_ns, &before_ns, err);
+	if (r < 0 || before_ns == INT64_MIN)
+		return r;
+	if (sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+		return give_up(store, err);
+	if ((r = delete_before(store, period, before_ns, err)) < 0) {
+		give_up(store, NULL);
+		return r;
+	}
+	return sqlite3_exec(store->file.db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? 1 : give_up(store, err);
+}
+
+/* Rows of a period without a limit count as if they were kept this long. */
+#define FOR_EVER_NS (INT64_C(10) * 365 * 24 * 3600 * OW_NS_PER_S)
+
+/* The period whose oldest rows are the oldest in relation to how long they are to be kept; OW_PERIODS: all are empty. */
+static int find_oldest(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns,
+                       enum ow_period *ret_period, struct ow_error *err)
+{
+	double most = -INFINITY;
+	*ret_period = OW_PERIODS;
+	for (int p = 0; p < OW_PERIODS; p++) {
+		char sql[120];
+		int64_t start = 0, keep = limits->retention_ns[p] ? limits->retention_ns[p] : FOR_EVER_NS;
+		snprintf(sql, sizeof sql, "SELECT ifnull(min(start_ns), 9223372036854775807) FROM %s",
+		         ow_periods[p].table);
+		int r = ow_database_ask(&store->file, sql, &start, err);
+		if (r < 0)
+			return r;
+		double age = ((double)now_ns - (double)start) / (double)keep;
+		if (start == INT64_MAX || age <= most)
+			continue;
+		most = age;
+		*ret_period = (enum ow_period)p;
+	}
+	return 0;
+}
+
+static int delete_for_space(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns,
+                            struct ow_error *err)
+{
+	enum ow_period period;
+	int r = find_oldest(store, limits, now_ns, &period, err);
+	return r < 0 || period == OW_PERIODS ? r : delete_some(store, period, INT64_MAX, err);
+}
+
+static int delete_old(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns,
+                      struct ow_error *err)
+{
+	int deleted = 0;
+	for (int p = 0; deleted == 0 && p < OW_PERIODS; p++) {
+		int64_t keep_ns = limits->retention_ns[p];
+		if (keep_ns && now_ns > INT64_MIN + keep_ns)
+			deleted = delete_some(store, (enum ow_period)p, now_ns - keep_ns, err);
+	}
+	return deleted;
+}
+
+/* Sums of results that came before the program knew sums. Returns 1 if there are more, or a negative errno. */
+static int catch_up(struct ow_store *store, struct ow_error *err)
+{
+	if (sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+		return give_up(store, err);
+	int r = ow_store_rollups_update_all(&store->rollups, INT64_MIN, err);
+	if (r < 0) {
+		give_up(store, NULL);
+		return r;
+	}
+	return sqlite3_exec(store->file.db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? r : give_up(store, err);
 }
 
 int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns, struct ow_error *err)
 {
 	struct size size;
 	int r = ow_store_commit(store, err);
-	if (r < 0 || (r = size_of(store, &size, err)) < 0)
+	if (r < 0 || (r = catch_up(store, err)) != 0 || (r = size_of(store, &size, err)) < 0)
 		return r;
 	int64_t most =
 		limits->max_bytes && limits->max_bytes < INT64_MAX ? (int64_t)limits->max_bytes / size.page : INT64_MAX;
 	int deleted = 0;
 	if (size.pages - size.free > most)
-		deleted = delete_some(store, INT64_MAX, err);
-	else if (limits->retention_ns && now_ns > INT64_MIN + limits->retention_ns)
-		deleted = delete_some(store, now_ns - limits->retention_ns, err);
+		deleted = delete_for_space(store, limits, now_ns, err);
+	else
+		deleted = delete_old(store, limits, now_ns, err);
 	if (deleted < 0)
 		return deleted;
 	if (size.free > TRIM_PAGES && (size.free > size.pages / FREE_SHARE || size.pages > most)) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "result/flow_event.h"
+#include "result/period.h"
 #include <oneway/error.h>
 
 /*
  * Live results in SQLite, in a schema that users can query (docs/store.md). A final result replaces the provisional
- * one. A lane has no holes: missing intervals before a result are stored as unknown, with the cause.
+ * one. A lane has no holes: missing intervals before a result are stored as unknown, with the cause. Final results are
+ * added up to minutes, hours and days (store_rollups.h).
  */
 struct ow_store;
 
@@ -37,8 +39,8 @@ int ow_store_count(struct ow_store *store, const char *key, uint64_t more, struc
 
 /* The limits of a store; 0 = no limit. */
 struct ow_store_limits {
-	int64_t retention_ns; /* results that began longer ago are deleted */
-	uint64_t max_bytes;   /* above this size the oldest are deleted */
+	int64_t retention_ns[OW_PERIODS]; /* results, minutes, hours and days that began longer ago are deleted */
+	uint64_t max_bytes; /* above this size the oldest are deleted, of all in proportion to these times */
 };
 /*
  * Commits, and deletes some of the results beyond the limits. 1: there may be more, 0: all is within the limits, or a

@@ -31,18 +31,37 @@ void ow_store_gaps_done(struct ow_store_gaps *absent)
 	sqlite3_finalize(absent->fill);
 }
 
-int ow_store_gaps_settle(const struct ow_database *file, struct ow_error *err)
+#define PROVISIONAL                                                                                            \
+	" final = 0 AND rowid IN (SELECT r.rowid FROM lane l JOIN result r ON r.lane = l.id AND r.start_ns >=" \
+	" (SELECT start_ns - " PROVISIONAL_ROWS " * length_ns FROM result WHERE lane = l.id"                   \
+	" ORDER BY start_ns DESC LIMIT 1))"
+
+static int note_provisional(const struct ow_database *file, struct ow_store_rollups *rollups, struct ow_error *err)
 {
+	sqlite3_stmt *statement = NULL;
+	int r = ow_database_prepare(file, "SELECT lane, start_ns FROM result WHERE" PROVISIONAL, &statement, err),
+	    code = 0;
+	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW)
+		r = ow_store_rollups_note(rollups, sqlite3_column_int64(statement, 0),
+		                          sqlite3_column_int64(statement, 1), err);
+	if (r == 0 && code != SQLITE_DONE)
+		r = ow_database_fail(file, err);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+int ow_store_gaps_settle(const struct ow_database *file, struct ow_store_rollups *rollups, struct ow_error *err)
+{
+	int r = note_provisional(file, rollups, err);
+	if (r < 0)
+		return r;
 	return ow_database_run(
 		file,
 		"UPDATE result SET final = 1,"
 		" status = CASE WHEN status = 'measured' AND pending > 0 THEN 'partial' ELSE status END,"
 		" cause = CASE WHEN status <> 'unknown' AND pending > 0 THEN coalesce(cause || '; ', '') || pending ||"
 		" ' packets undecided: the point was killed before they could arrive' ELSE cause END"
-		" WHERE final = 0 AND rowid IN (SELECT r.rowid FROM lane l JOIN result r ON r.lane = l.id AND "
-		"r.start_ns >="
-		" (SELECT start_ns - " PROVISIONAL_ROWS " * length_ns FROM result WHERE lane = l.id"
-		" ORDER BY start_ns DESC LIMIT 1))",
+		" WHERE" PROVISIONAL,
 		err);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "result/interval_result.h"
-#include "store/database.h"
+#include "store/store_rollups.h"
 
 /*
  * Makes a store complete: every interval of a lane is in it, from the first one on. Intervals without a result (the
@@ -22,8 +22,11 @@ struct ow_store_gaps {
 int ow_store_gaps_init(struct ow_store_gaps *absent, const struct ow_database *file, struct ow_error *err);
 void ow_store_gaps_done(struct ow_store_gaps *absent);
 
-/* Provisional results that a killed process left become final; they are partial if packets are undecided. */
-int ow_store_gaps_settle(const struct ow_database *file, struct ow_error *err);
+/*
+ * Provisional results that a killed process left become final; they are partial if packets are undecided. Within the open
+ * transaction, in which they are added up as well.
+ */
+int ow_store_gaps_settle(const struct ow_database *file, struct ow_store_rollups *rollups, struct ow_error *err);
 
 /* The end of the lane's last interval, INT64_MIN = none. */
 int ow_store_gaps_last(struct ow_store_gaps *absent, int64_t lane, int64_t *ret_end_ns, struct ow_error *err);

@@ -87,7 +87,7 @@ static void reads_the_point(void **state)
 	assert_int_equal(c->memory, 1000000000);
 	assert_int_equal(c->output, OW_OUTPUT_JSON);
 	assert_string_equal(c->store, "conf/results.db");
-	assert_int_equal(c->retention_ns, INT64_C(30) * 86400 * 1000000000);
+	assert_int_equal(c->retention_ns[OW_PERIOD_INTERVAL], INT64_C(30) * 86400 * 1000000000);
 	assert_int_equal(c->store_max, UINT64_C(2) << 30);
 	assert_string_equal(c->metrics, "127.0.0.1:9620");
 	assert_int_equal(c->interface_count, 4);
@@ -134,7 +134,7 @@ static void defaults(void **state)
 	struct ow_config *c = good(TOP SEG);
 	const struct ow_config_segment *s = &c->segments[0];
 	assert_int_equal(c->memory, 256 << 20);
-	assert_int_equal(c->retention_ns, INT64_C(90) * 86400 * 1000000000);
+	assert_int_equal(c->retention_ns[OW_PERIOD_INTERVAL], INT64_C(7) * 86400 * 1000000000);
 	assert_int_equal(c->store_max, 1 << 30);
 	assert_int_equal(c->output, OW_OUTPUT_TEXT);
 	assert_int_equal(s->interfaces, 1);

@@ -63,7 +63,7 @@ static void own_file_wins(void **state)
 	assert_non_null(c);
 	assert_string_equal(c->interfaces[0].name, "eth7");
 	assert_int_equal(c->memory, UINT64_C(1) << 30);
-	assert_int_equal(c->retention_ns, 5 * 86400 * INT64_C(1000000000));
+	assert_int_equal(c->retention_ns[OW_PERIOD_INTERVAL], 5 * 86400 * INT64_C(1000000000));
 	assert_string_equal(c->fleet.kept, "interfaces, memory");
 	assert_string_equal(c->store, "conf/own.db");
 	ow_config_free(c);

@@ -57,19 +57,31 @@ static inline void store_add(struct ow_store *store, const struct ow_interval_re
 		fail_msg("%s", err.text);
 }
 
-/* Makes the file one of schema 1. 0 or an SQLite error. */
-static inline int store_to_first_schema(sqlite3 *db)
+/* Removes what is newer than a version of the schema: sums, and columns. 0 or an SQLite error. */
+static inline int store_to_schema(sqlite3 *db, int version)
 {
-	int code = sqlite3_exec(
-		db, "DROP TABLE event; DROP INDEX result_time; CREATE INDEX result_start ON result (start_ns)", NULL,
-		NULL, NULL);
+	char set[60];
+	int code = sqlite3_exec(db,
+	                        "DROP VIEW minutes; DROP VIEW hours; DROP VIEW days;"
+	                        "DROP TABLE minute; DROP TABLE hour; DROP TABLE day",
+	                        NULL, NULL, NULL);
 	for (size_t i = 0; i < ow_field_count && code == SQLITE_OK; i++) {
 		char columns[200], sql[300], *rest = columns;
-		snprintf(columns, sizeof columns, "%s", ow_fields[i].since > 1 ? ow_fields[i].columns : "");
+		snprintf(columns, sizeof columns, "%s", ow_fields[i].since > version ? ow_fields[i].columns : "");
 		for (char *name; code == SQLITE_OK && (name = strtok_r(rest, ", ", &rest));) {
 			snprintf(sql, sizeof sql, "ALTER TABLE result DROP COLUMN %s", name);
 			code = sqlite3_exec(db, sql, NULL, NULL, NULL);
 		}
 	}
-	return code ? code : sqlite3_exec(db, "PRAGMA user_version = 1", NULL, NULL, NULL);
+	snprintf(set, sizeof set, "PRAGMA user_version = %d", version);
+	return code ? code : sqlite3_exec(db, set, NULL, NULL, NULL);
+}
+
+/* Makes the file one of schema 1. */
+static inline int store_to_first_schema(sqlite3 *db)
+{
+	int code = sqlite3_exec(
+		db, "DROP TABLE event; DROP INDEX result_time; CREATE INDEX result_start ON result (start_ns)", NULL,
+		NULL, NULL);
+	return code ? code : store_to_schema(db, 1);
 }

@@ -671,7 +671,7 @@ static struct ow_flow_event sample_event(int i)
 {
 	static const enum ow_scope_event_kind kinds[] = {OW_SCOPE_STOPPED, OW_SCOPE_BACK, OW_SCOPE_REROUTED,
 	                                                 OW_SCOPE_SPRAYED, OW_SCOPE_MISSING};
-	struct ow_interval_result r = sample_live(1 + i);
+	struct ow_interval_result r = sample_live(60 * (1 + i));
 	struct ow_flow_event event = {.start_ns = r.start_ns + 5,
 	                              .omitted = i == 1 ? 3 : 0,
 	                              .scope = {.kind = kinds[i],
@@ -703,7 +703,7 @@ static void events(void **state)
 	struct ow_error err = {""};
 	struct told live = {0}, told;
 	for (int i = 0; i < 5; i++) {
-		struct ow_interval_result r = sample_live(1 + i);
+		struct ow_interval_result r = sample_live(60 * (1 + i));
 		struct ow_flow_event event = sample_event(i);
 		store_add(store, &r);
 		assert_int_equal(ow_store_add_event(store, &event, &err), 0);
@@ -724,8 +724,8 @@ static void events(void **state)
 	free(told.json);
 	ow_stored_close(stored);
 	/* Events go with the results of their time, the last of them with the last result. */
-	struct ow_store_limits limits = {.retention_ns = 1};
-	assert_int_equal(ow_store_trim(store, &limits, sample_live(3).start_ns + 1, &err), 1);
+	struct ow_store_limits limits = {.retention_ns = {1}};
+	assert_int_equal(ow_store_trim(store, &limits, sample_live(60 * 3).start_ns + 1, &err), 1);
 	stored = look();
 	assert_int_equal(events_in(stored, INT64_MIN, 0, &told), 3);
 	free(told.json);
