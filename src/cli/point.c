@@ -6,7 +6,10 @@
 #include "cli/terminal.h"
 #include "config/config_fleet.h"
 #include "config/memory_budget.h"
+#include "fleet/agent.h"
+#include "fleet/supervisor.h"
 #include "point/fleet_report.h"
+#include "point/journal.h"
 #include "point/run.h"
 #include "report/config.h"
 #include "sandbox/privileges.h"
@@ -17,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct arguments {
 	const char *config;
@@ -154,6 +158,61 @@ static int check(const struct ow_config *c, struct ow_error *err)
 	return 0;
 }
 
+/* -- a point of a fleet -------------------------------------------------------------------------------------------- */
+
+struct processes {
+	const struct arguments *args;
+	struct ow_config *config;
+	struct ow_journal *journal; /* of the agent, and of the process that waits for both */
+};
+
+static void log_line(void *arg, bool warning, const char *line)
+{
+	const struct processes *p = arg;
+	ow_journal_line(p->journal, warning ? OW_EVENT_WARNING : OW_EVENT_INFO, line, ow_clock_steady_ns());
+}
+
+static void log_ended(void *arg, const char *line)
+{
+	log_line(arg, true, line);
+}
+
+static int run_agent(void *arg)
+{
+	const struct processes *p = arg;
+	struct ow_agent_options how = {.point = p->config->point,
+	                               .store = p->config->store,
+	                               .folder = p->config->fleet.state,
+	                               .log = log_line,
+	                               .arg = arg};
+	return ow_agent_run(p->config, &how);
+}
+
+/* A point that is started again may have another configuration. */
+static int run_point(void *arg)
+{
+	const struct processes *p = arg;
+	struct ow_config *config = NULL;
+	struct ow_error err;
+	/* systemd watches the process that it has started, which only waits: this one reports instead of it. */
+	unsetenv("WATCHDOG_PID");
+	int r = ow_config_load(p->args->config, &config, &err);
+	if (r == 0)
+		r = run(p->args, &config, &err);
+	ow_config_free(config);
+	return r < 0 ? ow_cli_failed("point", &err) : r == OW_POINT_RESTART ? OW_EXIT_AGAIN : OW_EXIT_OK;
+}
+
+static int run_both(const struct arguments *args, struct ow_config *config)
+{
+	struct processes p = {.args = args, .config = config};
+	if (ow_journal_create(stderr, config->point, ow_journal_is_stream(STDERR_FILENO), &p.journal) < 0)
+		return ow_cli_failed("point", &(struct ow_error){"not enough memory"});
+	int code = ow_supervise(&(struct ow_supervised){run_point, run_agent, &p, log_ended});
+	ow_journal_free(p.journal);
+	return code;
+}
+
 int ow_cli_point(int argc, char **argv)
 {
 	struct arguments args = {0};
@@ -167,7 +226,12 @@ int ow_cli_point(int argc, char **argv)
 		return OW_EXIT_OK;
 	if (ow_config_load(args.config, &config, &err) < 0)
 		return ow_cli_failed("point", &err);
+	if (config->fleet.address && !args.check) {
+		int code = run_both(&args, config);
+		ow_config_free(config);
+		return code;
+	}
 	int r = args.check ? check(config, &err) : run(&args, &config, &err);
 	ow_config_free(config);
-	return r < 0 ? ow_cli_failed("point", &err) : r == OW_POINT_RESTART && !args.check ? OW_EXIT_AGAIN : OW_EXIT_OK;
+	return r < 0 ? ow_cli_failed("point", &err) : OW_EXIT_OK;
 }
