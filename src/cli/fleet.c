@@ -11,6 +11,7 @@ int ow_cli_fleet(int argc, char **argv)
 		{"init", "makes the folder of a fleet: authority, servers of the bus, units", ow_cli_fleet_init},
 		{"serve", "gives points their certificates, and renews them", ow_cli_fleet_serve},
 		{"enroll", "lets a point join: prints the three lines that it needs", ow_cli_fleet_enroll},
+		{"apply", "what the points measure: shows the difference, and brings it to them", ow_cli_fleet_apply},
 		{"revoke", "puts a point out, within seconds", ow_cli_fleet_revoke},
 		{"follow", "on another host of the bus: keeps its list of users up to date", ow_cli_fleet_follow},
 		{NULL, NULL, NULL},

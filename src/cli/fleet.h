@@ -5,6 +5,7 @@
 #include "cli/options.h"
 
 /* The parts of oneway fleet. */
+int ow_cli_fleet_apply(int argc, char **argv);
 int ow_cli_fleet_enroll(int argc, char **argv);
 int ow_cli_fleet_follow(int argc, char **argv);
 int ow_cli_fleet_init(int argc, char **argv);

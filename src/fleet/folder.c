@@ -146,9 +146,9 @@ static int read_file(const char *file, const struct ow_key *keys, void *target, 
 	return r;
 }
 
-static int take_lock(const char *path, struct ow_error *err)
+static int take_lock(const char *path, const char *name, struct ow_error *err)
 {
-	char *file = ow_state_path(path, ".lock");
+	char *file = ow_state_path(path, name);
 	int fd = file ? open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 	free(file);
 	if (fd < 0)
@@ -161,7 +161,7 @@ static int take_lock(const char *path, struct ow_error *err)
 	return fd;
 }
 
-int ow_fleet_open(const char *path, struct ow_fleet **ret_fleet, struct ow_error *err)
+static int open_locked(const char *path, const char *lock, struct ow_fleet **ret_fleet, struct ow_error *err)
 {
 	struct ow_fleet *fleet = calloc(1, sizeof *fleet);
 	char *file = ow_state_path(path, "settings.yaml");
@@ -173,7 +173,7 @@ int ow_fleet_open(const char *path, struct ow_fleet **ret_fleet, struct ow_error
 		r = ow_error_set(err, ENOENT, "%s is not the folder of a fleet; 'oneway fleet init %s' makes one", path,
 		                 path);
 	} else {
-		r = fleet->lock = take_lock(path, err);
+		r = fleet->lock = take_lock(path, lock, err);
 		if (r >= 0)
 			r = read_file(file, ow_fleet_settings_keys, &fleet->settings, &fleet->tree, err);
 	}
@@ -184,6 +184,16 @@ int ow_fleet_open(const char *path, struct ow_fleet **ret_fleet, struct ow_error
 	}
 	*ret_fleet = fleet;
 	return 0;
+}
+
+int ow_fleet_open(const char *path, struct ow_fleet **ret_fleet, struct ow_error *err)
+{
+	return open_locked(path, ".lock", ret_fleet, err);
+}
+
+int ow_fleet_open_to_lead(const char *path, struct ow_fleet **ret_fleet, struct ow_error *err)
+{
+	return open_locked(path, ".lead", ret_fleet, err);
 }
 
 void ow_fleet_close(struct ow_fleet *fleet)

@@ -6,6 +6,7 @@
 #include "config/config_fleet.h"
 #include "fleet/authority.h"
 #include "fleet/bus_users.h"
+#include "store/postgres_schema.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -233,6 +234,20 @@ static int make_units(const struct making *m)
 	return r;
 }
 
+static int write_schema(const struct making *m)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = m->how->database ? open_memstream(&text, &size) : NULL;
+	if (!out)
+		return 0;
+	ow_postgres_schema(out);
+	int r = fclose(out) == 0 ? put(m, m->draft, "schema.sql", "%s", text)
+	                         : ow_error_set(m->err, ENOMEM, "not enough memory");
+	free(text);
+	return r;
+}
+
 static int write_readme(const struct making *m)
 {
 	return put(
@@ -244,6 +259,7 @@ static int write_readme(const struct making *m)
 		"ca.pem               the certificate of the authority, public\n"
 		"settings.yaml        name, servers, database\n"
 		"points/NAME.yaml     a point: waiting for its certificate, enrolled, or revoked\n"
+		"desired/NAME.yaml    what the point should measure, signed\n"
 		"versions/N.yaml      what was applied, by version\n"
 		"nats/HOST/           all files of a server of the bus: copy the folder to that host\n"
 		"servers              addresses of the bus\n"
@@ -323,6 +339,8 @@ static int fill(struct making *m)
 		snprintf(m->secret + 2 * i, 3, "%02x", secret[i]);
 	int r = make_folder(m, "points");
 	if (r == 0)
+		r = make_folder(m, "desired");
+	if (r == 0)
 		r = make_folder(m, "versions");
 	if (r == 0)
 		r = ow_fleet_write_settings(m->draft, &m->fleet.settings, m->err);
@@ -332,6 +350,8 @@ static int fill(struct making *m)
 		r = make_bus(m);
 	if (r == 0)
 		r = make_units(m);
+	if (r == 0)
+		r = write_schema(m);
 	return r < 0 ? r : write_readme(m);
 }
 

@@ -52,7 +52,7 @@ static int keep(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 	{                                                                                                 \
 #key, OW_KEY_OTHER, ENTRY(key), NULL, "As in the configuration of a point.", .read = keep \
 	}
-const struct ow_key ow_plan_point_keys[] = {
+const struct ow_key ow_fleet_plan_point_keys[] = {
 	{"name", OW_KEY_POINT, ENTRY(name), NULL, "The name of the point, or of the group.", .needed = true},
 	{"group", OW_KEY_NAME, ENTRY(group), NULL,
          "The group that the point belongs to: what the point does not say, the group does."},
@@ -74,7 +74,7 @@ const struct ow_key ow_plan_point_keys[] = {
 	{                                                                                                   \
 		key, OW_KEY_OTHER, SEGMENT(node), NULL, "As in the configuration of a point.", .read = keep \
 	}
-const struct ow_key ow_plan_segment_keys[] = {
+const struct ow_key ow_fleet_plan_segment_keys[] = {
 	{"name", OW_KEY_NAME, SEGMENT(name), NULL,
          "The name of the segment. By default the two names with `-` between."},
 	{"between", OW_KEY_OTHER, SEGMENT(between), NULL,
@@ -103,7 +103,7 @@ static int read_segments(struct ow_key_reader *r, struct ow_yaml *node, void *fi
 }
 
 #define SOURCE(member) offsetof(struct source, member)
-const struct ow_key ow_plan_keys[] = {
+const struct ow_key ow_fleet_plan_keys[] = {
 	{"canary", OW_KEY_SHARE, SOURCE(canary), "10%",
          "The share of the points that get a change first: one at least. If all goes well, twice as many follow, and "
          "so "
@@ -127,7 +127,7 @@ static int read_entry(struct ow_key_reader *r, struct ow_yaml *node, void *field
 	struct entry *entry = field;
 	entry->line = node->line;
 	ow_keys_enter(r, "point", node, "name");
-	return ow_keys_read(r, node, ow_plan_point_keys, entry, NULL);
+	return ow_keys_read(r, node, ow_fleet_plan_point_keys, entry, NULL);
 }
 
 static int read_group(struct ow_key_reader *r, struct ow_yaml *node, void *field)
@@ -135,7 +135,7 @@ static int read_group(struct ow_key_reader *r, struct ow_yaml *node, void *field
 	struct entry *entry = field;
 	entry->line = node->line;
 	ow_keys_enter(r, "group", node, "name");
-	int code = ow_keys_read(r, node, ow_plan_point_keys, entry, NULL);
+	int code = ow_keys_read(r, node, ow_fleet_plan_point_keys, entry, NULL);
 	if (code == 0 && (entry->group || entry->address))
 		code = ow_key_fail(r, node, "a group has no address, and no group of its own");
 	return code;
@@ -156,7 +156,7 @@ static int read_segment(struct ow_key_reader *r, struct ow_yaml *node, void *fie
 	const struct source *s = r->context;
 	segment->line = node->line;
 	ow_keys_enter(r, "segment", node, "name");
-	int code = ow_keys_read(r, node, ow_plan_segment_keys, segment, NULL);
+	int code = ow_keys_read(r, node, ow_fleet_plan_segment_keys, segment, NULL);
 	if (code < 0)
 		return code;
 	segment->node = node;
@@ -201,19 +201,19 @@ static int check_entries(const struct source *s, const struct entry *entries, un
 
 static int read_source(struct ow_key_reader *r, struct source *s)
 {
-	int code = ow_keys_read(r, s->tree, ow_plan_keys, s, NULL);
+	int code = ow_keys_read(r, s->tree, ow_fleet_plan_keys, s, NULL);
 	if (code == 0 && s->groups_node)
-		code = ow_keys_read_list(r, s->groups_node, OW_PLAN_POINTS_MAX, sizeof *s->groups, (void **)&s->groups,
-		                         &s->group_count, read_group);
+		code = ow_keys_read_list(r, s->groups_node, OW_FLEET_PLAN_POINTS_MAX, sizeof *s->groups,
+		                         (void **)&s->groups, &s->group_count, read_group);
 	if (code == 0)
-		code = ow_keys_read_list(r, s->points_node, OW_PLAN_POINTS_MAX, sizeof *s->points, (void **)&s->points,
-		                         &s->point_count, read_entry);
+		code = ow_keys_read_list(r, s->points_node, OW_FLEET_PLAN_POINTS_MAX, sizeof *s->points,
+		                         (void **)&s->points, &s->point_count, read_entry);
 	if (code == 0)
 		code = check_entries(s, s->groups, s->group_count, "group", r->err);
 	if (code == 0)
 		code = check_entries(s, s->points, s->point_count, "point", r->err);
 	if (code == 0 && s->segments_node && !s->discover)
-		code = ow_keys_read_list(r, s->segments_node, OW_PLAN_SEGMENTS_MAX, sizeof *s->segments,
+		code = ow_keys_read_list(r, s->segments_node, OW_FLEET_PLAN_SEGMENTS_MAX, sizeof *s->segments,
 		                         (void **)&s->segments, &s->segment_count, read_segment);
 	return code;
 }
@@ -331,7 +331,7 @@ static int add_given(struct source *s, struct segment *segment, struct ow_error 
 }
 
 /* A pair of which one point is not in fleet.yaml, or which cannot connect, is left out: nobody asked for it by name. */
-static int add_found(struct source *s, const struct ow_plan_pair *pair, struct ow_error *err)
+static int add_found(struct source *s, const struct ow_fleet_plan_pair *pair, struct ow_error *err)
 {
 	struct segment segment = {.end = {pair->a, pair->b}};
 	const struct entry *a = find(s->points, s->point_count, pair->a), *b = find(s->points, s->point_count, pair->b);
@@ -398,14 +398,14 @@ static int check_body(const struct source *s, const struct entry *p, const char 
 	             : 0;
 }
 
-static int make_points(struct source *s, struct ow_plan *plan, struct ow_error *err)
+static int make_points(struct source *s, struct ow_fleet_plan *plan, struct ow_error *err)
 {
 	plan->points = calloc(s->point_count, sizeof *plan->points);
 	if (!plan->points)
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	int r = 0;
 	for (unsigned i = 0; r == 0 && i < s->point_count; i++) {
-		struct ow_plan_point *point = &plan->points[plan->count++];
+		struct ow_fleet_plan_point *point = &plan->points[plan->count++];
 		snprintf(point->name, sizeof point->name, "%s", s->points[i].name);
 		r = make_body(s, &s->points[i], &point->body, err);
 		if (r == 0)
@@ -414,8 +414,8 @@ static int make_points(struct source *s, struct ow_plan *plan, struct ow_error *
 	return r;
 }
 
-static int make(struct source *s, const struct ow_plan_pair *pairs, unsigned pair_count, struct ow_plan *plan,
-                struct ow_error *err)
+static int make(struct source *s, const struct ow_fleet_plan_pair *pairs, unsigned pair_count,
+                struct ow_fleet_plan *plan, struct ow_error *err)
 {
 	int r = 0;
 	plan->canary = s->canary;
@@ -446,12 +446,12 @@ static void done(struct source *s)
 	ow_yaml_free(s->tree);
 }
 
-int ow_plan_make(const char *path, const char *bytes, size_t size, const struct ow_plan_pair *pairs,
-                 unsigned pair_count, struct ow_plan **ret_plan, struct ow_error *err)
+int ow_fleet_plan_make(const char *path, const char *bytes, size_t size, const struct ow_fleet_plan_pair *pairs,
+                       unsigned pair_count, struct ow_fleet_plan **ret_plan, struct ow_error *err)
 {
 	struct source s = {0};
 	struct ow_key_reader reader = {.path = path, .context = &s, .err = err};
-	struct ow_plan *plan = calloc(1, sizeof *plan);
+	struct ow_fleet_plan *plan = calloc(1, sizeof *plan);
 	s.reader = &reader;
 	int r = plan ? ow_yaml_parse(path, bytes, size, &s.tree, err) : ow_error_set(err, ENOMEM, "not enough memory");
 	if (r == 0)
@@ -460,14 +460,14 @@ int ow_plan_make(const char *path, const char *bytes, size_t size, const struct 
 		r = make(&s, pairs, pair_count, plan, err);
 	done(&s);
 	if (r < 0) {
-		ow_plan_free(plan);
+		ow_fleet_plan_free(plan);
 		return r;
 	}
 	*ret_plan = plan;
 	return 0;
 }
 
-void ow_plan_free(struct ow_plan *plan)
+void ow_fleet_plan_free(struct ow_fleet_plan *plan)
 {
 	if (!plan)
 		return;

@@ -8,33 +8,33 @@
  * fleet.yaml: points, groups of points, classes and segments; and the desired state of each point that follows from it.
  * The keys of points and segments are those of a point's own configuration (config/config.h), by the same tables.
  */
-#define OW_PLAN_POINTS_MAX   4096
-#define OW_PLAN_SEGMENTS_MAX 4096
+#define OW_FLEET_PLAN_POINTS_MAX   4096
+#define OW_FLEET_PLAN_SEGMENTS_MAX 4096
 
 /* A pair of points that share traffic: what `segments: discover` measures. */
-struct ow_plan_pair {
+struct ow_fleet_plan_pair {
 	char a[OW_POINT_NAME], b[OW_POINT_NAME];
 };
 
-struct ow_plan_point {
+struct ow_fleet_plan_point {
 	char name[OW_POINT_NAME];
 	char *body; /* of its desired state: keys of a configuration */
 };
 
-struct ow_plan {
+struct ow_fleet_plan {
 	double canary;   /* share of the points that get a change first */
 	int64_t wait_ns; /* for their reports */
 	bool discover;   /* segments are found, not given */
-	struct ow_plan_point *points;
+	struct ow_fleet_plan_point *points;
 	unsigned count;
 };
 
-extern const struct ow_key ow_plan_keys[], ow_plan_point_keys[], ow_plan_segment_keys[];
+extern const struct ow_key ow_fleet_plan_keys[], ow_fleet_plan_point_keys[], ow_fleet_plan_segment_keys[];
 
 /*
  * Reads fleet.yaml and makes the desired state of each of its points; pairs: what was found, for `segments: discover`.
  * Each is checked as the point will check it.
  */
-int ow_plan_make(const char *path, const char *bytes, size_t size, const struct ow_plan_pair *pairs,
-                 unsigned pair_count, struct ow_plan **ret_plan, struct ow_error *err);
-void ow_plan_free(struct ow_plan *plan);
+int ow_fleet_plan_make(const char *path, const char *bytes, size_t size, const struct ow_fleet_plan_pair *pairs,
+                       unsigned pair_count, struct ow_fleet_plan **ret_plan, struct ow_error *err);
+void ow_fleet_plan_free(struct ow_fleet_plan *plan);

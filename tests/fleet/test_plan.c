@@ -22,11 +22,12 @@ static const char three[] = "classes: [{name: web, filter: tcp port 443}, {name:
 	"  - {between: [london, paris], interval: 500ms, ends: {paris: {facing: away}}}\n" \
 	"  - {name: north, between: [paris, oslo], classes: [{name: all}]}\n"
 
-static struct ow_plan *plan_of(const char *text, const struct ow_plan_pair *pairs, unsigned count, struct ow_error *err)
+static struct ow_fleet_plan *plan_of(const char *text, const struct ow_fleet_plan_pair *pairs, unsigned count,
+                                     struct ow_error *err)
 {
-	struct ow_plan *plan = NULL;
+	struct ow_fleet_plan *plan = NULL;
 	err->text[0] = 0;
-	ow_plan_make("fleet.yaml", text, strlen(text), pairs, count, &plan, err);
+	ow_fleet_plan_make("fleet.yaml", text, strlen(text), pairs, count, &plan, err);
 	return plan;
 }
 
@@ -36,7 +37,7 @@ static void three_points(void **state)
 	struct ow_error err;
 	char text[2000];
 	snprintf(text, sizeof text, "%s%s", three, SEGMENTS);
-	struct ow_plan *plan = plan_of(text, NULL, 0, &err);
+	struct ow_fleet_plan *plan = plan_of(text, NULL, 0, &err);
 	if (!plan)
 		fail_msg("%s", err.text);
 	assert_int_equal(plan->count, 3);
@@ -62,7 +63,7 @@ static void three_points(void **state)
 	                    "segments:\n"
 	                    "  - {name: \"north\", peer: paris, connect: \"192.0.2.2:8620\", classes: [{\"name\": "
 	                    "\"all\"}]}\n");
-	ow_plan_free(plan);
+	ow_fleet_plan_free(plan);
 }
 
 static void discovered(void **state)
@@ -70,9 +71,10 @@ static void discovered(void **state)
 	(void)state;
 	struct ow_error err;
 	char text[2000];
-	struct ow_plan_pair pairs[] = {{"london", "paris"}, {"paris", "oslo"}, {"rome", "oslo"}, {"oslo", "oslo"}};
+	struct ow_fleet_plan_pair pairs[] = {
+		{"london", "paris"}, {"paris", "oslo"}, {"rome", "oslo"}, {"oslo", "oslo"}};
 	snprintf(text, sizeof text, "%ssegments: discover\n", three);
-	struct ow_plan *plan = plan_of(text, pairs, 4, &err);
+	struct ow_fleet_plan *plan = plan_of(text, pairs, 4, &err);
 	if (!plan)
 		fail_msg("%s", err.text);
 	assert_true(plan->discover);
@@ -80,12 +82,12 @@ static void discovered(void **state)
 	assert_null(strstr(plan->points[0].body, "oslo"));
 	assert_non_null(strstr(plan->points[2].body, "paris-oslo"));
 	assert_null(strstr(plan->points[2].body, "rome"));
-	ow_plan_free(plan);
+	ow_fleet_plan_free(plan);
 	/* Nothing is known yet: the points watch, and wait. */
 	plan = plan_of(text, NULL, 0, &err);
 	assert_non_null(plan);
 	assert_null(strstr(plan->points[0].body, "segments"));
-	ow_plan_free(plan);
+	ow_fleet_plan_free(plan);
 }
 
 static void refuses(void **state)
@@ -111,7 +113,7 @@ static void refuses(void **state)
 	char text[2000];
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		snprintf(text, sizeof text, "%s%s", three, cases[i].more);
-		struct ow_plan *plan = plan_of(text, NULL, 0, &err);
+		struct ow_fleet_plan *plan = plan_of(text, NULL, 0, &err);
 		if (plan || !strstr(err.text, cases[i].why))
 			fail_msg("%zu: '%s' instead of '%s'", i, err.text, cases[i].why);
 	}
@@ -132,7 +134,7 @@ static void refuses(void **state)
 		{"", "is empty"},
 	};
 	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
-		struct ow_plan *plan = plan_of(whole[i].text, NULL, 0, &err);
+		struct ow_fleet_plan *plan = plan_of(whole[i].text, NULL, 0, &err);
 		if (plan || !strstr(err.text, whole[i].why))
 			fail_msg("%zu: '%s' instead of '%s'", i, err.text, whole[i].why);
 	}
