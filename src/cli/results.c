@@ -8,7 +8,9 @@
 #include "cli/terminal.h"
 #include "report/interval_render.h"
 #include "result/result_json.h"
+#include "store/postgres.h"
 #include "store/stored.h"
+#include "store/stored_copy.h"
 #include "store/stored_sum.h"
 #include "base/format.h"
 
@@ -28,10 +30,11 @@
 struct arguments {
 	const char *store;
 	struct ow_stored_filter filter;
-	const char *since, *until, *csv, *plot;
+	const char *since, *until, *csv, *plot, *copy_to;
 	uint64_t limit, worst;
 	enum ow_stored_by by;
 	enum ow_stored_group group;
+	int period; /* -1: not given */
 	bool summary, events, worst_by, group_by, json, no_color, help, version;
 	double max_loss;    /* above 1: no threshold was given */
 	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
@@ -43,6 +46,16 @@ static int set_status(void *field, const char *value, struct ow_error *err)
 	int r = ow_option_choice(ow_result_status_name, 3, value, &i, err);
 	if (r == 0)
 		*(unsigned *)field |= 1u << i;
+	return r;
+}
+
+static int set_period(void *field, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {"interval", "minute", "hour", "day"};
+	size_t i = 0;
+	int r = ow_option_choice(names, OW_PERIODS, value, &i, err);
+	if (r == 0)
+		*(int *)field = (int)i;
 	return r;
 }
 
@@ -60,6 +73,9 @@ static const struct ow_option options[] = {
 	{"until", 0, "T", ow_option_text, FIELD(until), "Intervals that began before T."},
 	{"status", 0, "STATUS", set_status, FIELD(filter.statuses),
          "measured, partial or unknown; may be given several times."},
+	{"period", 0, "P", set_period, FIELD(period),
+         "interval, minute, hour or day: results as they were measured, or added up (default: the shortest that there "
+         "is; of a server, minutes)."},
 	{"final", 0, NULL, ow_option_flag, FIELD(filter.final),
          "Only final results, which late packets can no longer change."},
 
@@ -81,6 +97,8 @@ static const struct ow_option options[] = {
          "Write all columns of the store as CSV; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Plot delay, loss and status over time, as .svg or .png (needs gnuplot)."},
+	{"copy-to", 0, "URL", ow_option_text, FIELD(copy_to),
+         "Copy results, minutes, hours, days and events to a PostgreSQL server: postgresql://... . May be repeated."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Thresholds, for each lane (exit code 3 if crossed):"},
@@ -99,7 +117,8 @@ static void help(void)
 	fputs("usage: oneway results STORE [OPTION]...\n"
 	      "\n"
 	      "Shows what a point has stored (store: in its configuration, or oneway live\n"
-	      "--store): lists, worst intervals, sums, plots. The point may be running.\n",
+	      "--store), or a fleet at a PostgreSQL server (postgresql://...): lists, worst\n"
+	      "intervals, sums, plots. The point may be running.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -112,6 +131,7 @@ static void help(void)
 	      "  oneway results results.db --since -24h --status unknown --status partial\n"
 	      "  oneway results results.db --since -24h --events\n"
 	      "  oneway results results.db --since -24h --plot day.svg\n"
+	      "  oneway results postgresql://reader@db/oneway --since -7d --period hour\n"
 	      "  oneway results results.db --since -1h --max-loss 0.1% --summary || echo bad\n",
 	      stdout);
 }
@@ -155,7 +175,9 @@ static int read_operands(int count, char **operand, struct arguments *args, stru
 			args->store = operand[i];
 		}
 	}
-	return args->store ? 0 : ow_error_set(err, EINVAL, "a store, the SQLite file of a point, is required");
+	return args->store ? 0
+	                   : ow_error_set(err, EINVAL,
+	                                  "a store is required: the SQLite file of a point, or postgresql://...");
 }
 
 static int read_times(struct arguments *args, struct ow_error *err)
@@ -191,6 +213,10 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 		                    : args->summary ? "summary"
 		                    : args->events  ? "events"
 		                                    : "worst");
+	if (args->copy_to && (args->json || args->summary || args->worst || args->events || args->csv || args->plot))
+		return ow_error_set(err, EINVAL, "--copy-to copies, and prints or writes nothing else");
+	if (args->copy_to && !ow_postgres_is_url(args->copy_to))
+		return ow_error_set(err, EINVAL, "--copy-to needs the URL of a server: postgresql://...");
 	const char *outputs[] = {args->csv, args->plot};
 	for (int i = 0; i < 2; i++) {
 		if (outputs[i] && ow_same_file(outputs[i], args->store))
@@ -202,6 +228,7 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
 {
 	*args = (struct arguments){.filter = {.since_ns = INT64_MIN, .until_ns = INT64_MAX},
+	                           .period = -1,
 	                           .max_loss = 2,
 	                           .max_p99_ns = INT64_MAX,
 	                           .group = OW_STORED_LANE};
@@ -235,7 +262,7 @@ static int on_result(void *arg, const struct ow_interval_result *result)
 }
 
 /* If no result matches, prints when there are results. */
-static int nothing(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+static int nothing(struct ow_stored *stored, struct ow_error *err)
 {
 	int64_t first, last;
 	char from[OW_FORMAT], to[OW_FORMAT], zone[OW_FORMAT];
@@ -244,8 +271,8 @@ static int nothing(struct ow_stored *stored, const struct arguments *args, struc
 		return r;
 	ow_format_local(first, "%Y-%m-%d %T", from);
 	ow_format_local(last, "%Y-%m-%d %T", to);
-	return ow_error_set(err, ENODATA, "%.200s: no results match; there are results from %s to %s %s", args->store,
-	                    from, to, ow_format_local(last, "%Z", zone));
+	return ow_error_set(err, ENODATA, "%.200s: no results match; there are results from %s to %s %s",
+	                    ow_stored_where(stored), from, to, ow_format_local(last, "%Z", zone));
 }
 
 static unsigned width(void)
@@ -268,7 +295,7 @@ static int put_list(struct ow_stored *stored, const struct arguments *args, stru
 	if (r == -EPIPE)
 		return 0; /* main reports why */
 	if (r == 0 && !list.count)
-		r = nothing(stored, args, err);
+		r = nothing(stored, err);
 	if (r == 0 && !args->limit && limit && list.count == limit)
 		fprintf(stderr, "the newest %" PRIu64 " (more: --limit N, --since T)\n", limit);
 	return r;
@@ -304,7 +331,7 @@ static int put_summary(struct ow_stored *stored, const struct arguments *args, s
 	if (r < 0)
 		return r;
 	if (!sums.intervals)
-		r = nothing(stored, args, err);
+		r = nothing(stored, err);
 	else if (args->json)
 		ow_stored_json(stdout, stored, &sums, args->group);
 	else
@@ -322,11 +349,25 @@ static int put_csv(struct ow_stored *stored, const struct arguments *args, struc
 		return r;
 	r = ow_stored_csv(stored, args->limit, output.stream, &rows, err);
 	if (r == 0 && !rows)
-		r = nothing(stored, args, err);
+		r = nothing(stored, err);
 	if (r == 0)
 		return ow_output_close(&output, err);
 	ow_output_abort(&output);
 	return r;
+}
+
+static int copy_to_server(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	struct ow_stored_copied copied;
+	int r = ow_stored_copy(stored, args->copy_to, &copied, err);
+	if (r < 0)
+		return r;
+	printf("copied %" PRIu64 " results, minutes, hours and days, and %" PRIu64 " events; %" PRIu64
+	       " were there already\n",
+	       copied.results, copied.events, copied.there);
+	return copied.refused ? ow_error_set(err, EINVAL, "%" PRIu64 " could not be copied: %.300s", copied.refused,
+	                                     copied.why.text)
+	                      : 0;
 }
 
 /* The newest interval: its length stands for all. */
@@ -346,7 +387,7 @@ static int put_plot(struct ow_stored *stored, const struct arguments *args, stru
 	if (r < 0)
 		return r;
 	if (newest.length_ns <= 0)
-		return nothing(stored, args, err);
+		return nothing(stored, err);
 	first = args->filter.since_ns > first ? args->filter.since_ns : first;
 	int64_t wanted = (newest.start_ns - first) / BINS / newest.length_ns;
 	struct ow_stored_sum_options o = {.group = OW_STORED_BIN,
@@ -429,11 +470,15 @@ static int check_thresholds(struct ow_stored *stored, const struct arguments *ar
 static int put_all(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
 {
 	struct ow_error caveat;
-	int r = ow_stored_choose(stored, &args->filter, err);
+	struct ow_stored_filter filter = args->filter;
+	filter.period = args->period < 0 ? ow_stored_finest(stored) : (enum ow_period)args->period;
+	int r = ow_stored_choose(stored, &filter, err);
 	if (r < 0)
 		return r;
 	if (ow_stored_caveat(stored, &caveat))
 		ow_cli_say("oneway results: %s", caveat.text);
+	if (args->copy_to)
+		return copy_to_server(stored, args, err);
 	if (args->csv)
 		r = put_csv(stored, args, err);
 	if (r == 0 && args->plot)

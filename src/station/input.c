@@ -227,7 +227,10 @@ static int each(void *arg, const struct ow_interval_result *result)
 static int poll_store(struct source *source, ow_station_sink *sink, void *arg, bool *ret_of_sink, struct ow_error *err)
 {
 	struct relay relay = {source, sink, arg, INT64_MIN, 0};
-	struct ow_stored_filter filter = {.since_ns = source->since_ns, .until_ns = INT64_MAX, .final = true};
+	struct ow_stored_filter filter = {.since_ns = source->since_ns,
+	                                  .until_ns = INT64_MAX,
+	                                  .final = true,
+	                                  .period = ow_stored_finest(source->stored)};
 	int r = ow_stored_choose(source->stored, &filter, err);
 	if (r == 0)
 		r = ow_stored_list(source->stored, 0, each, &relay, err);
@@ -246,7 +249,8 @@ static void tell(struct source *source, bool fails, const char *why)
 	if (fails)
 		ow_error_set(&source->news, EIO, "%.400s; it is asked again", why);
 	else
-		ow_error_set(&source->news, 0, "%.200s answers again", source->path);
+		ow_error_set(&source->news, 0, "%.200s answers again",
+		             source->stored ? ow_stored_where(source->stored) : "the database");
 }
 
 /* A store that is followed may be away for a while: a database that restarts, a file that is replaced. */

@@ -7,8 +7,8 @@
 /* libpq, loaded when a connection is opened: it brings Kerberos, LDAP and GnuTLS along. */
 #define OW_LIBPQ_FUNCTIONS(X)  \
 	X(PQcancel)            \
-	X(PQcmdTuples)         \
 	X(PQclear)             \
+	X(PQcmdTuples)         \
 	X(PQconnectdbParams)   \
 	X(PQconninfoFree)      \
 	X(PQconninfoParse)     \
@@ -25,6 +25,7 @@
 	X(PQgetlength)         \
 	X(PQgetvalue)          \
 	X(PQhost)              \
+	X(PQnfields)           \
 	X(PQntuples)           \
 	X(PQport)              \
 	X(PQputCopyData)       \

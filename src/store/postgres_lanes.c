@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/id_map.h"
 #include "base/random.h"
+#include "store/postgres_schema.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,10 +195,11 @@ static int copy_wanted(struct ow_postgres_lanes *l, struct ow_postgres *p, struc
 	if (r < 0)
 		return r;
 	for (size_t i = l->added; i < l->lanes; i++) {
-		const struct ow_statement *row = ow_postgres_copy_row(copy, NAMES);
+		const struct ow_statement *row = ow_postgres_copy_row(copy, 1 + NAMES);
 		const char *name = l->lane[i].names;
+		ow_bind_integer(row, 1, (int64_t)i);
 		for (int k = 0; k < NAMES; k++, name += strlen(name) + 1)
-			ow_bind_text(row, k + 1, name);
+			ow_bind_text(row, k + 2, name);
 	}
 	return ow_postgres_copy_end(copy, err);
 }
@@ -206,14 +208,14 @@ int ow_postgres_lanes_add(struct ow_postgres_lanes *l, struct ow_postgres *p, st
 {
 	if (l->added == l->lanes)
 		return 0;
-	/* Sorted, so that two collectors that add the same lanes do not wait for each other in a circle. */
+	/* One collector at a time: two that add the same lanes could wait for each other in a circle. */
+	static const char begin[] =
+		"CREATE TEMPORARY TABLE IF NOT EXISTS stage_lane (number bigint, segment text, class text,"
+		" from_point text, to_point text, point text) ON COMMIT DELETE ROWS;"
+		"BEGIN; SELECT pg_advisory_xact_lock(" OW_POSTGRES_LOCK_CLASS ", 4)";
 	static const char insert[] = "INSERT INTO lane (" LANE_NAMES ") SELECT " LANE_NAMES
-				     " FROM pg_temp.stage_lane ORDER BY " LANE_NAMES " ON CONFLICT DO NOTHING";
-	int r = ow_postgres_run(
-		p,
-		"CREATE TEMPORARY TABLE IF NOT EXISTS stage_lane (segment text, class text, from_point text,"
-		" to_point text, point text) ON COMMIT DELETE ROWS; BEGIN",
-		err);
+				     " FROM pg_temp.stage_lane ORDER BY number ON CONFLICT DO NOTHING";
+	int r = ow_postgres_run(p, begin, err);
 	if (r == 0)
 		r = copy_wanted(l, p, err);
 	if (r == 0)

@@ -17,7 +17,7 @@
 #define LANES 500
 
 #define LOCK(kind, what) "SELECT pg_" kind "(" OW_POSTGRES_LOCK_CLASS ", " what ")"
-#define ROLLUP           "2" /* as enum ow_postgres_lock */
+#define ROLLUP           "2" /* see OW_POSTGRES_LOCK_CLASS */
 #define FRONTIER         "3"
 
 struct range {

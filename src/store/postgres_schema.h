@@ -34,6 +34,7 @@ int ow_postgres_drop_part(struct ow_postgres *postgres, enum ow_period period, i
 void ow_postgres_put_copy(FILE *out, enum ow_period period);
 void ow_postgres_put_merge(FILE *out, enum ow_period period);
 
-/* Locks that collectors share; each is held until the end of a transaction. */
-enum ow_postgres_lock { OW_POSTGRES_LOCK_SCHEMA = 1, OW_POSTGRES_LOCK_ROLLUP, OW_POSTGRES_LOCK_FRONTIER };
+/* Advisory locks of collectors, each held until the end of a transaction. */
+/* 1: changes of the schema; 2: who adds up; 3: shared by those who write minutes, against moving the time before which
+ * they are added up; 4: new lanes. */
 #define OW_POSTGRES_LOCK_CLASS "1870094713" /* "oway" */

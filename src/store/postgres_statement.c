@@ -159,6 +159,12 @@ static const PGresult *row_of(const struct ow_postgres_query *q)
 	return q->postgres->active == q ? q->postgres->row : NULL;
 }
 
+static int columns(void *handle)
+{
+	const PGresult *row = row_of(handle);
+	return row ? ow_pq.PQnfields(row) : 0;
+}
+
 static bool is_null(void *handle, int column)
 {
 	const PGresult *row = row_of(handle);
@@ -265,6 +271,7 @@ static const struct ow_statement_kind kind = {
 	.step = step,
 	.reset = reset,
 	.free = finish,
+	.columns = columns,
 	.is_null = is_null,
 	.integer = integer,
 	.real = real,

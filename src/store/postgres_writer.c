@@ -103,16 +103,17 @@ static int make_texts(struct ow_postgres_writer *w, struct ow_error *err)
 
 static int make_stages(struct ow_postgres_writer *w, struct ow_error *err)
 {
+	char sql[300];
 	int r = 0;
 	for (int period = 0; r == 0 && period < OW_PERIODS; period++) {
-		char sql[160];
 		snprintf(sql, sizeof sql, "CREATE TEMPORARY TABLE stage_%s (LIKE %s) ON COMMIT DELETE ROWS",
 		         ow_periods[period].table, ow_periods[period].table);
 		r = ow_postgres_run(w->postgres, sql, err);
 	}
-	return r < 0 ? r
-	             : ow_postgres_run(w->postgres,
-	                               "CREATE TEMPORARY TABLE stage_event (LIKE event) ON COMMIT DELETE ROWS", err);
+	snprintf(sql, sizeof sql,
+	         "CREATE TEMPORARY TABLE stage_event ON COMMIT DELETE ROWS AS SELECT %s FROM event LIMIT 0",
+	         ow_event_row_names);
+	return r < 0 ? r : ow_postgres_run(w->postgres, sql, err);
 }
 
 /* A new connection knows nothing; and the database may be another one than before, restored from a backup. */
@@ -216,11 +217,12 @@ static bool is_of_point(const char *point, const char *from, const char *to)
 }
 
 /* Why the names of a lane are refused; NULL: they are not. */
-static const char *wrong_names(const char *point, const struct ow_interval_result *r)
+static const char *wrong_names(const struct ow_postgres_writer *w, const char *point,
+                               const struct ow_interval_result *r)
 {
 	if (!is_name(r->segment) || !is_name(r->class_name) || !is_name(r->from) || !is_name(r->to))
 		return "names that cannot be names";
-	return is_of_point(point, r->from, r->to) ? NULL : "a lane of other points";
+	return w->options.copy || is_of_point(point, r->from, r->to) ? NULL : "a lane of other points";
 }
 
 static const char *wrong_time(const struct ow_postgres_writer *w, enum ow_period period, int64_t start_ns,
@@ -235,12 +237,12 @@ static const char *wrong_time(const struct ow_postgres_writer *w, enum ow_period
 static const char *wrong_row(const struct ow_postgres_writer *w, const struct ow_postgres_row *row, int64_t now_ns)
 {
 	const struct ow_interval_result *r = row->result;
-	if (row->period != OW_PERIOD_INTERVAL && row->period != OW_PERIOD_MINUTE)
+	if (row->period > (w->options.copy ? OW_PERIOD_DAY : OW_PERIOD_MINUTE))
 		return "neither a result nor a minute";
 	int64_t length = ow_periods[row->period].length_ns;
 	if (r->length_ns <= 0 || (length && (r->length_ns != length || r->start_ns % length)))
 		return "not an interval of its period";
-	const char *wrong = wrong_names(row->point, r);
+	const char *wrong = wrong_names(w, row->point, r);
 	return wrong ? wrong : wrong_time(w, row->period, r->start_ns, now_ns);
 }
 
@@ -464,7 +466,7 @@ static int find_lanes(struct ow_postgres_writer *w, const struct ow_postgres_eve
 	struct ow_interval_result names;
 	for (size_t i = 0; i < count; i++) {
 		names_of(events[i].event, &names);
-		const char *wrong = wrong_names(events[i].point, &names);
+		const char *wrong = wrong_names(w, events[i].point, &names);
 		wrong = wrong ? wrong : wrong_time(w, OW_PERIOD_MINUTE, events[i].event->start_ns, now_ns);
 		int64_t found = wrong ? -EDQUOT : want_lane(w, events[i].point, &names);
 		if (found == -ENOMEM)

@@ -19,6 +19,8 @@ struct ow_postgres_writer_options {
 	int64_t retention_ns[OW_PERIODS];
 	/* A point cannot make up more lanes than this; 0: OW_POSTGRES_LANES. */
 	size_t lanes_max;
+	/* A copy of a store: hours and days are taken as well, and lanes of any points. */
+	bool copy;
 };
 #define OW_POSTGRES_LANES 4096
 

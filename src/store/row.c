@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/row.h"
 
+#include "base/format.h"
 #include "result/fields.h"
 #include "result/result_json.h"
 #include <jansson.h>
@@ -154,6 +155,39 @@ void ow_row_select(FILE *out, int version)
 	for (size_t i = 0; i < ow_field_count; i++) {
 		if (ow_fields[i].columns && ow_fields[i].since <= version)
 			fprintf(out, ", %s", ow_fields[i].columns);
+	}
+}
+
+void ow_row_table(FILE *out, int version)
+{
+	const struct ow_field *field;
+	fputs("lane", out);
+	for (unsigned place = 1; (field = ow_field_place(place)); place++)
+		field->since <= version ? fprintf(out, ", %s", field->columns) : 0;
+}
+
+static void put_hex(FILE *out, const unsigned char *bytes, size_t size)
+{
+	for (size_t i = 0; bytes && i < size; i++)
+		fprintf(out, "%02x", bytes[i]);
+}
+
+void ow_row_csv(FILE *out, int version, const struct ow_statement *row)
+{
+	const struct ow_field *field;
+	int column = 1; /* behind the lane */
+	for (unsigned place = 1; (field = ow_field_place(place)); place++) {
+		const char *columns = field->columns, *name;
+		while (field->since <= version && next_name(&columns, &name)) {
+			size_t size = 0;
+			if (column > 1)
+				fputc(',', out);
+			if (column_type(field->type) == BYTES)
+				put_hex(out, ow_column_bytes(row, column, &size), size);
+			else
+				ow_format_csv(out, ow_column_text(row, column));
+			column++;
+		}
 	}
 }
 

@@ -29,6 +29,10 @@ void ow_row_replace(FILE *out);
 void ow_row_insert(FILE *out);
 void ow_row_bind(const struct ow_statement *statement, int64_t lane, const struct ow_interval_result *result);
 
+/* All columns, in the order of the table, for SELECT; and a row of these as CSV, without the lane. Bytes are hexadecimal. */
+void ow_row_table(FILE *out, int version);
+void ow_row_csv(FILE *out, int version, const struct ow_statement *row);
+
 /* Keeps the reasons of the last row, because most rows have the same. */
 struct ow_row_reader {
 	int version;            /* of the schema: columns of later ones are not read */

@@ -55,11 +55,6 @@ static int columns(void *handle)
 	return sqlite3_column_count(handle);
 }
 
-static const char *name(void *handle, int column)
-{
-	return sqlite3_column_name(handle, column);
-}
-
 static bool is_null(void *handle, int column)
 {
 	return sqlite3_column_type(handle, column) == SQLITE_NULL;
@@ -98,7 +93,6 @@ const struct ow_statement_kind ow_statement_sqlite = {
 	.reset = reset,
 	.free = finalize,
 	.columns = columns,
-	.name = name,
 	.is_null = is_null,
 	.integer = integer,
 	.real = real,

@@ -23,7 +23,6 @@ struct ow_statement_kind {
 	void (*reset)(void *handle);
 	void (*free)(void *handle);
 	int (*columns)(void *handle);
-	const char *(*name)(void *handle, int column);
 	bool (*is_null)(void *handle, int column);
 	int64_t (*integer)(void *handle, int column);
 	double (*real)(void *handle, int column);
@@ -84,14 +83,10 @@ static inline void ow_reset(const struct ow_statement *s)
 	s->kind->reset(s->handle);
 }
 
+/* How many there are; of PostgreSQL only while there is a row. */
 static inline int ow_columns(const struct ow_statement *s)
 {
 	return s->kind->columns(s->handle);
-}
-
-static inline const char *ow_column_name(const struct ow_statement *s, int column)
-{
-	return s->kind->name(s->handle, column);
 }
 
 static inline bool ow_column_is_null(const struct ow_statement *s, int column)

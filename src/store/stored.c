@@ -18,40 +18,52 @@
 
 /* Results that are read before any of them is passed on. */
 #define PORTION   256
-#define LANES_MAX 65536
+#define LANES_MAX (1u << 19)
+/* The first version of the schema that has minutes, hours and days. */
+#define PERIODS_SINCE 7
 
 /* -- opening ------------------------------------------------------------------------------------------------------ */
 
-static void take_name(struct ow_statement *statement, int column, char name[OW_RESULT_NAME])
+static void take_name(const struct ow_statement *statement, int column, char name[OW_RESULT_NAME])
 {
 	const char *text = ow_column_text(statement, column);
 	snprintf(name, OW_RESULT_NAME, "%s", text ? text : "");
 }
 
+static int add_lane(struct ow_stored *stored, const struct ow_statement *row, struct ow_error *err)
+{
+	if (stored->lanes == LANES_MAX)
+		return ow_error_set(err, E2BIG, "%s: more than %u lanes", stored->source.name, LANES_MAX);
+	if (OW_GROW(stored->lane, stored->lanes_room, stored->lanes + 1) < 0)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
+	struct ow_stored_lane *lane = &stored->lane[stored->lanes++];
+	lane->id = ow_column_integer(row, 0);
+	take_name(row, 1, lane->segment);
+	take_name(row, 2, lane->class_name);
+	take_name(row, 3, lane->from);
+	take_name(row, 4, lane->to);
+	lane->chosen = true;
+	return 0;
+}
+
+/* All of them, if there are others than before. */
 static int read_lanes(struct ow_stored *stored, struct ow_error *err)
 {
 	struct ow_statement *statement = NULL;
-	int code = OW_STEP_ROW,
-	    r = ow_stored_source_prepare(&stored->source,
-	                                 "SELECT id, segment, class, from_point, to_point FROM lane "
-	                                 "ORDER BY id",
-	                                 &statement, err);
+	enum ow_step step = OW_STEP_DONE;
+	int64_t count = 0;
+	int r = ow_stored_source_ask(&stored->source, "SELECT count(*) FROM lane", &count, err);
+	if (r < 0 || count == (int64_t)stored->lanes)
+		return r;
+	r = ow_stored_source_prepare(&stored->source,
+	                             "SELECT id, segment, class, from_point, to_point FROM lane ORDER BY id",
+	                             &statement, err);
 	if (r < 0)
 		return r;
-	while (stored->lanes < LANES_MAX && (code = ow_step(statement)) == OW_STEP_ROW) {
-		if (OW_GROW(stored->lane, stored->lanes_room, stored->lanes + 1) < 0) {
-			r = ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
-			break;
-		}
-		struct ow_stored_lane *lane = &stored->lane[stored->lanes++];
-		lane->id = ow_column_integer(statement, 0);
-		take_name(statement, 1, lane->segment);
-		take_name(statement, 2, lane->class_name);
-		take_name(statement, 3, lane->from);
-		take_name(statement, 4, lane->to);
-		lane->chosen = true;
-	}
-	if (r == 0 && code != OW_STEP_ROW && code != OW_STEP_DONE)
+	stored->lanes = 0;
+	while (r == 0 && (step = ow_step(statement)) == OW_STEP_ROW)
+		r = add_lane(stored, statement, err);
+	if (r == 0 && step == OW_STEP_FAILED)
 		r = ow_stored_source_fail(&stored->source, err);
 	stored->chosen = stored->lanes;
 	ow_statement_free(statement);
@@ -72,7 +84,7 @@ int ow_stored_open(const char *path, struct ow_stored **ret_stored, struct ow_er
 {
 	struct ow_stored *stored = calloc(1, sizeof *stored);
 	if (!stored)
-		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
+		return ow_error_set(err, ENOMEM, "out of memory for stored results");
 	stored->filter = (struct ow_stored_filter){.since_ns = INT64_MIN, .until_ns = INT64_MAX};
 	int r = ow_stored_source_open(path, &stored->source, err);
 	if (r == 0)
@@ -97,6 +109,11 @@ void ow_stored_close(struct ow_stored *stored)
 	free(stored);
 }
 
+const char *ow_stored_where(const struct ow_stored *stored)
+{
+	return stored->source.name;
+}
+
 bool ow_stored_caveat(const struct ow_stored *stored, struct ow_error *ret_text)
 {
 	int64_t lost = 0;
@@ -105,13 +122,34 @@ bool ow_stored_caveat(const struct ow_stored *stored, struct ow_error *ret_text)
 		             stored->source.name);
 		return true;
 	}
-	if (ow_stored_source_ask(&stored->source, "SELECT ifnull(max(value), 0) FROM meta WHERE key = 'not_stored'",
-	                         &lost, NULL) < 0 ||
+	if (ow_stored_source_ask(&stored->source, "SELECT value FROM meta WHERE key = 'not_stored'", &lost, NULL) < 0 ||
 	    lost <= 0)
 		return false;
 	ow_error_set(ret_text, ENOSPC, "%s: %" PRId64 " intervals were measured but could not be stored",
 	             stored->source.name, lost);
 	return true;
+}
+
+bool ow_stored_has_periods(const struct ow_stored *stored)
+{
+	return stored->source.server || stored->source.version >= PERIODS_SINCE;
+}
+
+enum ow_period ow_stored_finest(struct ow_stored *stored)
+{
+	/* A server has minutes of all points, and intervals of few. */
+	static const enum ow_period order[2][OW_PERIODS] = {
+		{OW_PERIOD_INTERVAL, OW_PERIOD_MINUTE, OW_PERIOD_HOUR, OW_PERIOD_DAY},
+		{OW_PERIOD_MINUTE, OW_PERIOD_INTERVAL, OW_PERIOD_HOUR, OW_PERIOD_DAY}};
+	for (int i = 0; ow_stored_has_periods(stored) && i < OW_PERIODS; i++) {
+		enum ow_period period = order[stored->source.server != NULL][i];
+		char sql[60];
+		int64_t one;
+		snprintf(sql, sizeof sql, "SELECT 1 FROM %s LIMIT 1", ow_periods[period].table);
+		if (ow_stored_source_ask(&stored->source, sql, &one, NULL) == 0)
+			return period;
+	}
+	return OW_PERIOD_INTERVAL;
 }
 
 const struct ow_stored_lane *ow_stored_lanes(const struct ow_stored *stored, size_t *ret_count)
@@ -152,13 +190,11 @@ static int no_such(const struct ow_stored *stored, int kind, const char *asked, 
 	size_t used = 0;
 	for (size_t i = 0; i < stored->lanes; i++) {
 		const char *name = name_of(&stored->lane[i], kind);
-		bool told = false;
+		bool told = used >= sizeof list;
 		for (size_t k = 0; k < i && !told; k++)
 			told = strcmp(name, name_of(&stored->lane[k], kind)) == 0;
-		if (told)
-			continue;
 		ow_word_offer(&guess, name);
-		if (used < sizeof list)
+		if (!told)
 			used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", name);
 	}
 	if (guess.best)
@@ -172,6 +208,13 @@ int ow_stored_choose(struct ow_stored *stored, const struct ow_stored_filter *fi
 {
 	const char *asked[NAMES] = {filter->segment, filter->class_name, filter->from, filter->to};
 	size_t chosen = 0;
+	int r = read_lanes(stored, err);
+	if (r < 0)
+		return r;
+	if (filter->period != OW_PERIOD_INTERVAL && !ow_stored_has_periods(stored))
+		return ow_error_set(err, ENODATA,
+		                    "%s: no minutes, hours and days: of an earlier version, which did not have them",
+		                    stored->source.name);
 	for (int kind = 0; kind < NAMES; kind++) {
 		bool found = !asked[kind];
 		for (size_t i = 0; i < stored->lanes && !found; i++)
@@ -207,7 +250,7 @@ static void put_lanes(FILE *out, const struct ow_stored *stored)
 		join = ", ";
 	}
 	if (stored->chosen != 1)
-		fputc(')', out);
+		fputs(stored->chosen ? ")" : "NULL)", out);
 }
 
 char *ow_stored_query(const struct ow_stored *stored, const char *columns, const char *tail)
@@ -217,7 +260,8 @@ char *ow_stored_query(const struct ow_stored *stored, const char *columns, const
 	FILE *out = open_memstream(&sql, &size);
 	if (!out)
 		return NULL;
-	fprintf(out, "SELECT %s FROM result WHERE start_ns >= ?1 AND start_ns < ?2", columns);
+	fprintf(out, "SELECT %s FROM %s WHERE start_ns >= ?1 AND start_ns < ?2", columns,
+	        ow_periods[stored->filter.period].table);
 	put_lanes(out, stored);
 	if (stored->filter.final)
 		fputs(" AND final", out);
@@ -507,30 +551,54 @@ static void put_lane_cells(FILE *out, const struct ow_stored_lane *lane)
 static int csv_portion(struct ow_stored *stored, struct ow_statement *statement, struct key *key, FILE *out,
                        struct ow_error *err)
 {
-	int count = 0, code = OW_STEP_DONE, columns = ow_columns(statement);
+	int count = 0;
+	enum ow_step step = OW_STEP_DONE;
 	bind_key(stored, statement, key);
-	while (count < PORTION && (code = ow_step(statement)) == OW_STEP_ROW) {
+	while (count < PORTION && (step = ow_step(statement)) == OW_STEP_ROW) {
 		*key = (struct key){ow_column_integer(statement, 1), ow_column_integer(statement, 0)};
 		put_lane_cells(out, ow_stored_lane(stored, key->lane));
-		for (int i = 1; i < columns; i++) {
-			if (i > 1)
-				fputc(',', out);
-			ow_format_csv(out, ow_column_text(statement, i));
-		}
+		ow_row_csv(out, stored->source.version, statement);
 		fputc('\n', out);
 		count++;
 	}
-	int r = code == OW_STEP_DONE || code == OW_STEP_ROW ? count : ow_stored_source_fail(&stored->source, err);
+	int r = step == OW_STEP_FAILED ? ow_stored_source_fail(&stored->source, err) : count;
 	ow_reset(statement);
 	return r;
 }
 
-static void put_csv_heading(FILE *out, struct ow_statement *statement)
+/* "lane, start_ns, ...": all columns. NULL: out of memory. */
+static char *all_columns(const struct ow_stored *stored)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	ow_row_table(out, stored->source.version);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* The names of the lane take the place of its number. */
+static void put_csv_heading(FILE *out, const char *columns)
 {
 	fputs("segment,class,from_point,to_point", out);
-	for (int i = 1; i < ow_columns(statement); i++)
-		fprintf(out, ",%s", ow_column_name(statement, i));
+	for (const char *c = columns + strlen("lane"); *c; c++)
+		*c != ' ' ? fputc(*c, out) : 0;
 	fputc('\n', out);
+}
+
+static int prepare_csv(struct ow_stored *stored, FILE *out, struct ow_statement **ret_statement, struct ow_error *err)
+{
+	char *columns = all_columns(stored);
+	int r = columns ? ow_stored_prepare(stored, columns, NEXT, ret_statement, err)
+	                : ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
+	if (r == 0)
+		put_csv_heading(out, columns);
+	free(columns);
+	return r;
 }
 
 int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t *ret_rows, struct ow_error *err)
@@ -542,8 +610,8 @@ int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t 
 	FILE *memory = open_memstream(&text, &size);
 	int count = PORTION, r = memory ? begin_at(stored, limit, &key, err)
 	                                : ow_error_set(err, ENOMEM, "%s: out of memory", stored->source.name);
-	if (r == 0 && (r = ow_stored_prepare(stored, "*", NEXT, &statement, err)) == 0)
-		put_csv_heading(out, statement);
+	if (r == 0)
+		r = prepare_csv(stored, out, &statement, err);
 	*ret_rows = 0;
 	while (r == 0 && count == PORTION) {
 		rewind(memory);
@@ -565,12 +633,16 @@ int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t 
 
 char *ow_stored_sql(const struct ow_stored *stored, int which)
 {
+	char *columns, *sql;
 	switch (which) {
 	case 0:
 		return ow_stored_query(stored, stored->columns, NEXT);
 	case 1:
 		return ow_stored_query(stored, stored->columns, worst_tail[OW_STORED_LOSS]);
 	default:
-		return ow_stored_query(stored, "*", NEXT);
+		columns = all_columns(stored);
+		sql = columns ? ow_stored_query(stored, columns, NEXT) : NULL;
+		free(columns);
+		return sql;
 	}
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "result/flow_event.h"
+#include "result/period.h"
 #include <oneway/error.h>
 #include <stdio.h>
 
@@ -22,13 +23,19 @@ struct ow_stored_filter {
 	int64_t since_ns, until_ns;                   /* starts in since <= start < until */
 	unsigned statuses;                            /* a bit for each enum ow_result_status; 0 = all */
 	bool final;                                   /* only final ones */
+	enum ow_period period;                        /* which table */
 };
 
+/* path: of a file, or the URL of a PostgreSQL server. */
 int ow_stored_open(const char *path, struct ow_stored **ret_stored, struct ow_error *err);
 void ow_stored_close(struct ow_stored *stored);
+/* For messages: the path, or the URL without user and password. */
+const char *ow_stored_where(const struct ow_stored *stored);
 /* A warning: results that could not be stored, or a log that cannot be read here. false: none. */
 bool ow_stored_caveat(const struct ow_stored *stored, struct ow_error *ret_text);
 
+/* What there is to be read: intervals; if these were deleted or never there, minutes, hours or days. */
+enum ow_period ow_stored_finest(struct ow_stored *stored);
 /* Selects results for the calls below; by default all. -ENOENT: no such name; the error has similar names. */
 int ow_stored_choose(struct ow_stored *stored, const struct ow_stored_filter *filter, struct ow_error *err);
 const struct ow_stored_lane *ow_stored_lanes(const struct ow_stored *stored, size_t *ret_count);

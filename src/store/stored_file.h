@@ -15,6 +15,8 @@ struct ow_stored {
 	struct ow_row_reader reader;
 };
 
+/* Whether it has tables of minutes, hours and days. */
+bool ow_stored_has_periods(const struct ow_stored *stored);
 /* Lane by its number, or NULL. */
 const struct ow_stored_lane *ow_stored_lane(const struct ow_stored *stored, int64_t id);
 

@@ -131,7 +131,7 @@ def main():
     if Postgres.why_not():
         print("skipped:", Postgres.why_not())
         sys.exit(77)
-    server = Postgres()
+    server = Postgres(synchronous_commit="off")
     try:
         sys.exit(subprocess.run(sys.argv[2:], env={**os.environ, "ONEWAY_POSTGRES": server.url()}).returncode)
     finally:
