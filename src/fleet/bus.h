@@ -98,6 +98,8 @@ int ow_bus_pull(struct ow_bus *bus, const char *stream, const char *consumer, un
 /* Asks for no more, or does so again. */
 void ow_bus_pause(struct ow_bus *bus, bool pause);
 int ow_bus_acknowledge(struct ow_bus *bus, const char *reply);
+/* The message comes again, after this time. */
+int ow_bus_postpone(struct ow_bus *bus, const char *reply, int64_t delay_ns);
 /* Whether messages of a pull are here, or may still come because they were asked for. */
 bool ow_bus_pulling(const struct ow_bus *bus);
 

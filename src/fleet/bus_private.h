@@ -26,7 +26,7 @@ struct ow_bus_subscription {
 };
 
 struct ow_bus_pull {
-	char subject[OW_BUS_SUBJECT], inbox[OW_BUS_SUBJECT], request[80];
+	char subject[OW_BUS_SUBJECT], inbox[OW_BUS_SUBJECT], request[120];
 	unsigned batch, wanted; /* messages that are asked for and have not come */
 	int64_t asked_ns;       /* when; 0 = nothing is asked for */
 	ow_bus_handler *handler;

@@ -18,6 +18,8 @@
 /* A pull is limited to this time at the server, and asked again a second later if the server says nothing. */
 #define PULL_EXPIRES_NS INT64_C(3000000000)
 #define PULL_AGAIN_NS   (PULL_EXPIRES_NS + OW_NS_PER_S)
+/* Bytes of messages that are asked for at a time; a batch ends before. */
+#define PULL_BYTES (16 << 20)
 /* The least time between two requests of a pull that is refused. */
 #define PULL_PAUSE_NS (200 * OW_NS_PER_MS)
 
@@ -184,9 +186,11 @@ static void pulled(void *arg, const struct ow_bus_message *message)
 {
 	struct ow_bus_pull *pull = arg;
 	if (message->status) {
-		/* 408: nothing more came; 409: too many are not acknowledged. Then asking at once would not help. */
+		/* 408: nothing more came; 409: the bytes are full, or too many are not acknowledged. Then asking at once
+		 * would not help. */
 		int64_t now_ns = ow_clock_steady_ns();
-		pull->asked_ns = now_ns - pull->asked_ns < PULL_PAUSE_NS ? now_ns + PULL_PAUSE_NS : now_ns;
+		bool refused = pull->wanted == pull->batch && now_ns - pull->asked_ns < PULL_PAUSE_NS;
+		pull->asked_ns = refused ? now_ns + PULL_PAUSE_NS : now_ns;
 		pull->wanted = 0;
 		return;
 	}
@@ -210,6 +214,7 @@ int ow_bus_pull(struct ow_bus *bus, const char *stream, const char *consumer, un
 	ow_json_object(&json, NULL);
 	ow_json_count(&json, "batch", batch);
 	ow_json_integer(&json, "expires", PULL_EXPIRES_NS);
+	ow_json_integer(&json, "max_bytes", PULL_BYTES);
 	ow_json_end(&json);
 	fclose(out);
 	bus->pulls++;
@@ -263,6 +268,13 @@ bool ow_bus_pulling(const struct ow_bus *bus)
 int ow_bus_acknowledge(struct ow_bus *bus, const char *reply)
 {
 	return ow_bus_send(bus, reply, "+ACK", 4, NULL);
+}
+
+int ow_bus_postpone(struct ow_bus *bus, const char *reply, int64_t delay_ns)
+{
+	char text[64];
+	int size = snprintf(text, sizeof text, "-NAK {\"delay\": %" PRId64 "}", delay_ns);
+	return ow_bus_send(bus, reply, text, (size_t)size, NULL);
 }
 
 void ow_bus_answer(void *arg, const struct ow_bus_message *message)

@@ -10,6 +10,10 @@
 #define HOUR_NS (3600 * OW_NS_PER_S)
 /* A message that is sent again within this time is recognised by its id. Later the database recognises its rows. */
 #define DUPLICATES_NS (120 * OW_NS_PER_S)
+/* Messages of one point that wait for a collector: a point that floods the stream fills its own share only. It is more than
+ * a day of minutes. */
+#define POINT_MESSAGES 2000
+#define MESSAGE_BYTES  (600 << 10)
 /* Messages that collectors may have without acknowledging them, and how long, before others get them. */
 #define ACK_PENDING_MAX 20000
 #define ACK_WAIT_NS     (30 * OW_NS_PER_S)
@@ -27,7 +31,7 @@ struct stream {
 };
 
 static const struct stream streams[] = {
-	{OW_STREAM_RESULTS, "ow.r.>", "workqueue", "new", 1, 0, -1, false, true, NULL},
+	{OW_STREAM_RESULTS, "ow.r.>", "workqueue", "new", 1, 0, POINT_MESSAGES, false, true, NULL},
 	{OW_STREAM_SAMPLES, "ow.s.>", "limits", "old", 4, HOUR_NS, -1, false, false, NULL},
 	{OW_STREAM_EVENTS, "ow.e.>", "limits", "old", 16, 31 * 24 * HOUR_NS, -1, false, true, NULL},
 	{OW_STREAM_HEALTH, "ow.h.>", "limits", "old", 16, 0, 1, true, false, NULL},
@@ -51,6 +55,8 @@ static void put_stream(struct ow_json *json, const struct stream *stream, const 
 	ow_json_count(json, "max_bytes", options->max_bytes / stream->share);
 	ow_json_integer(json, "max_age", stream->age_ns);
 	ow_json_integer(json, "max_msgs_per_subject", stream->each);
+	ow_json_flag(json, "discard_new_per_subject", stream->each == POINT_MESSAGES);
+	ow_json_integer(json, "max_msg_size", MESSAGE_BYTES);
 	ow_json_integer(json, "duplicate_window", DUPLICATES_NS);
 	ow_json_flag(json, "allow_direct", stream->direct);
 	if (stream->send_on) {

@@ -32,6 +32,9 @@ const char *ow_flow_event_text(const struct ow_flow_event *event, char text[OW_F
 const char *ow_flow_event_what(const struct ow_flow_event *event, char text[OW_FLOW_EVENT_TEXT]);
 /* One line of JSON: {"event": {...}}. */
 void ow_flow_event_json(FILE *out, const struct ow_flow_event *event);
+/* The reverse. 1: an event of flows, 0: another JSON, -EINVAL. The bytes may be anybody's. */
+int ow_flow_event_read(const char *text, size_t size, struct ow_flow_event *ret_event, struct ow_error *err);
+#define OW_FLOW_EVENT_BYTES 4096
 
 /*
  * Limits the events of a lane, so that a network that flaps does not fill a log: OW_FLOW_EVENTS_BURST at once, and one

@@ -3,6 +3,7 @@
 #include "result/flow_event.h"
 
 #include <jansson.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -121,11 +122,39 @@ static void test_limit(void **state)
 	assert_true(ow_flow_event_allow(&limit, START, &e));
 }
 
+/* What is written comes back; anything else is refused, or is not an event of flows. */
+static void test_read(void **state)
+{
+	(void)state;
+	struct ow_error err = {""};
+	for (enum ow_scope_event_kind kind = OW_SCOPE_STOPPED; kind <= OW_SCOPE_MISSING; kind++) {
+		struct ow_flow_event e = event(kind, 7), back;
+		char *text = NULL, *again = NULL;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+		ow_flow_event_json(out, &e);
+		fclose(out);
+		assert_int_equal(ow_flow_event_read(text, size, &back, &err), 1);
+		out = open_memstream(&again, &size);
+		ow_flow_event_json(out, &back);
+		fclose(out);
+		assert_string_equal(text, again);
+		for (size_t i = 0; i < size - 2; i++)
+			assert_int_equal(ow_flow_event_read(text, i, &back, &err), -EINVAL);
+		free(text);
+		free(again);
+	}
+	struct ow_flow_event none;
+	assert_int_equal(ow_flow_event_read("{}", 2, &none, &err), 0);
+	assert_int_equal(ow_flow_event_read("{\"event\":{}}", 12, &none, &err), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_read),
 		cmocka_unit_test(test_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
