@@ -35,7 +35,7 @@ DESTDIR ?=
 SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo prove prove-memory faults networks soak scarce bare perturb accuracy bench fuzz lint format install clean
+.PHONY: all test demo prove prove-memory faults fleet-test networks soak scarce bare perturb accuracy bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -54,6 +54,11 @@ prove: build/.packages-test all
 	@ONEWAY=build/oneway tests/system/prove_live.py
 	@ONEWAY=build/oneway CABLES=build/tests/system/cables tests/system/test_plane_ospf.py --all
 	@OW_MONITOR_RUNS=1 build/tests/plane/test_monitor
+
+# Longer proofs of what `make test` shows shortly.
+fleet-test: build/.packages-test all
+	@ninja -C build tests/system/cables
+	@ONEWAY=build/oneway CABLES=build/tests/system/cables tests/system/station_network.py --seeds 10
 
 faults: build/.packages-test all
 	@ninja -C build tests/system/labwire tests/point/test_outage

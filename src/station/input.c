@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long before its last result a store is read again: lanes do not end at the same time. */
+/* How long before its last result, and four minutes of minutes, a store is read again: lanes do not end at one time. */
 #define OVERLAP_NS (60 * OW_NS_PER_S)
 
 /* How often a store that is followed is read, and one that is away is asked again. */
@@ -36,8 +36,8 @@ struct source {
 	int fd;     /* of lines; -1 = ended */
 	char *line; /* the bytes read so far of the next lines; room for one line of the largest size */
 	size_t length;
-	unsigned number; /* number of the line */
-	int64_t since_ns;
+	unsigned number;                        /* number of the line */
+	int64_t since_ns[OW_PERIOD_MINUTE + 1]; /* of intervals and of minutes */
 };
 
 struct ow_station_input {
@@ -81,7 +81,7 @@ static int open_source(struct source *source, const char *path, bool follow, int
                        const struct ow_station_access *access, struct ow_error *err)
 {
 	source->path = path;
-	source->since_ns = since_ns;
+	source->since_ns[OW_PERIOD_INTERVAL] = source->since_ns[OW_PERIOD_MINUTE] = since_ns;
 	source->fd = -1;
 	/* What is usual is learned from the last hours, not from years. */
 	int64_t recent_ns = follow && since_ns <= 0 ? ow_clock_real_ns() - HISTORY_NS : since_ns;
@@ -89,7 +89,7 @@ static int open_source(struct source *source, const char *path, bool follow, int
 		return open_stream(source, follow, access, err);
 	if (is_database(path)) {
 		source->kind = STORE;
-		source->since_ns = recent_ns;
+		source->since_ns[OW_PERIOD_INTERVAL] = source->since_ns[OW_PERIOD_MINUTE] = recent_ns;
 		return ow_stored_open(path, &source->stored, err);
 	}
 	source->fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
@@ -99,7 +99,7 @@ static int open_source(struct source *source, const char *path, bool follow, int
 		close(source->fd);
 		source->fd = -1;
 		source->kind = STORE;
-		source->since_ns = recent_ns;
+		source->since_ns[OW_PERIOD_INTERVAL] = source->since_ns[OW_PERIOD_MINUTE] = recent_ns;
 		return ow_stored_open(path, &source->stored, err);
 	}
 	source->line = malloc(OW_RESULT_LINE_MAX + 1);
@@ -155,7 +155,7 @@ static int hand_on(struct source *source, const char *line, size_t length, ow_st
 	int r = ow_result_json_read(line, length, &result, &why);
 	if (r < 0)
 		return ow_error_set(err, EINVAL, "%s:%u: %.300s", source->path, source->number, why.text);
-	return r && result.final && result.start_ns >= source->since_ns ? sink(arg, &result) : 0;
+	return r && result.final && result.start_ns >= source->since_ns[OW_PERIOD_INTERVAL] ? sink(arg, &result) : 0;
 }
 
 static int whole_lines(struct source *source, bool at_end, ow_station_sink *sink, void *arg, struct ow_error *err)
@@ -211,33 +211,44 @@ struct relay {
 	struct source *source;
 	ow_station_sink *sink;
 	void *arg;
-	int64_t last_ns;
+	int64_t now_ns, last_ns;
 	int result; /* of the sink */
 };
 
 static int each(void *arg, const struct ow_interval_result *result)
 {
 	struct relay *relay = arg;
-	if (result->start_ns > relay->last_ns)
+	/* A result of a clock that is ahead must not move the place from which the store is read again. */
+	if (result->start_ns > relay->last_ns && result->start_ns <= relay->now_ns)
 		relay->last_ns = result->start_ns;
 	relay->result = relay->sink(relay->arg, result);
 	return relay->result;
 }
 
-static int poll_store(struct source *source, ow_station_sink *sink, void *arg, bool *ret_of_sink, struct ow_error *err)
+static int poll_period(struct source *source, enum ow_period period, ow_station_sink *sink, void *arg,
+                       bool *ret_of_sink, struct ow_error *err)
 {
-	struct relay relay = {source, sink, arg, INT64_MIN, 0};
-	struct ow_stored_filter filter = {.since_ns = source->since_ns,
-	                                  .until_ns = INT64_MAX,
-	                                  .final = true,
-	                                  .period = ow_stored_finest(source->stored)};
+	int64_t *since_ns = &source->since_ns[period], overlap_ns = OVERLAP_NS + 4 * ow_periods[period].length_ns;
+	struct relay relay = {source, sink, arg, ow_clock_real_ns(), INT64_MIN, 0};
+	struct ow_stored_filter filter = {
+		.since_ns = *since_ns, .until_ns = INT64_MAX, .final = true, .period = period};
 	int r = ow_stored_choose(source->stored, &filter, err);
 	if (r == 0)
 		r = ow_stored_list(source->stored, 0, each, &relay, err);
-	if (r == 0 && relay.last_ns != INT64_MIN && relay.last_ns - OVERLAP_NS > source->since_ns)
-		source->since_ns = relay.last_ns - OVERLAP_NS;
+	if (r == 0 && relay.last_ns != INT64_MIN && relay.last_ns - overlap_ns > *since_ns)
+		*since_ns = relay.last_ns - overlap_ns;
 	*ret_of_sink = relay.result != 0;
 	return r;
+}
+
+/* A store of a point has all its intervals; a server has minutes of all points, and intervals of some. */
+static int poll_store(struct source *source, ow_station_sink *sink, void *arg, bool *ret_of_sink, struct ow_error *err)
+{
+	int r = 0;
+	*ret_of_sink = false;
+	if (ow_stored_finest(source->stored) != OW_PERIOD_INTERVAL)
+		r = poll_period(source, OW_PERIOD_MINUTE, sink, arg, ret_of_sink, err);
+	return r != 0 ? r : poll_period(source, OW_PERIOD_INTERVAL, sink, arg, ret_of_sink, err);
 }
 
 static void tell(struct source *source, bool fails, const char *why)
