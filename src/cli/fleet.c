@@ -14,6 +14,8 @@ int ow_cli_fleet(int argc, char **argv)
 		{"apply", "what the points measure: shows the difference, and brings it to them", ow_cli_fleet_apply},
 		{"revoke", "puts a point out, within seconds", ow_cli_fleet_revoke},
 		{"follow", "on another host of the bus: keeps its list of users up to date", ow_cli_fleet_follow},
+		{"map", "draws the network that packets show, from samples of points or from captures",
+	         ow_cli_fleet_map},
 		{NULL, NULL, NULL},
 	};
 	return ow_cli_parts("fleet",
