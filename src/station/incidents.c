@@ -48,6 +48,7 @@ struct subject {
 	struct merged merged;
 	int64_t broken_ns, ok_ns, unknown_ns; /* since when; NEVER = it is not */
 	bool was_known;
+	bool quiet;        /* unknown for half as long */
 	bool silent;       /* unknown for so long that it is unmeasured */
 	int64_t length_ns; /* of its intervals, as last known */
 	struct ow_incident *open;
@@ -297,6 +298,7 @@ static void on_unknown(struct ow_incidents *incidents, struct subject *subject, 
 	int64_t for_ns = now_ns - subject->unknown_ns;
 	int64_t silent_ns = 3 * subject->length_ns > SILENT_NS ? 3 * subject->length_ns : SILENT_NS;
 	subject->silent = subject->was_known && for_ns >= silent_ns;
+	subject->quiet = subject->was_known && for_ns >= silent_ns / 2;
 	if (!subject->open || subject->open->kind != OW_INCIDENT_BROKEN)
 		return;
 	if (for_ns >= GIVE_UP_NS) {
@@ -354,10 +356,11 @@ static int update_silence(struct ow_incidents *incidents, const struct ow_monito
 		any |= subject->silent || (subject->open && subject->open->kind == OW_INCIDENT_UNMEASURED);
 		if (subject->target->place && subject->was_known)
 			r = ow_silence_add(incidents->silence, verdict[i].target->from, verdict[i].target->to,
-			                   incidents->of_target[i], subject->silent, subject->unknown_ns);
+			                   incidents->of_target[i], subject->quiet, subject->unknown_ns);
 	}
 	if (r < 0 || (!any && !ow_silence_was(incidents->silence)))
 		return r;
+	/* The lanes of a point do not end in the same interval: those that have been quiet for a while count as well. */
 	ow_silence_find(incidents->silence);
 	const struct ow_silence_group *group;
 	for (uint32_t i = 0; r == 0 && (group = ow_silence_group(incidents->silence, i)); i++)
@@ -388,7 +391,7 @@ int ow_incidents_update(struct ow_incidents *incidents, int64_t now_ns, const st
 		if (merged->verdict->composed.length_ns)
 			subject->length_ns = merged->verdict->composed.length_ns;
 		subject->was_known |= merged->broken || merged->ok;
-		subject->silent = false;
+		subject->silent = subject->quiet = false;
 		if (merged->broken)
 			r = on_broken(incidents, subject, now_ns, hops);
 		else if (merged->ok)

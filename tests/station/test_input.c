@@ -171,7 +171,7 @@ static void wrong_lines(void **state)
 	assert_int_equal(ow_station_input_open(paths, 1, false, 0, NULL, &input, &err), -ENOENT);
 }
 
-static void store_results(const char *path, int from, int until)
+static void store_results(const char *path, const char *to, int from, int until)
 {
 	struct ow_store *store;
 	struct ow_error err = {""};
@@ -181,7 +181,7 @@ static void store_results(const char *path, int from, int until)
 		struct ow_interval_result result = {.segment = "F>C",
 		                                    .class_name = "all",
 		                                    .from = "F",
-		                                    .to = "C",
+		                                    .to = "?",
 		                                    .interval = i,
 		                                    .start_ns = START + i * OW_NS_PER_S,
 		                                    .length_ns = OW_NS_PER_S,
@@ -192,6 +192,7 @@ static void store_results(const char *path, int from, int until)
 		result.min_ns = result.max_ns = ow_value_exact(0);
 		for (int q = 0; q < OW_QUANTILES; q++)
 			result.quantile_ns[q] = ow_value_exact(0);
+		strcpy(result.to, to);
 		if (ow_store_add(store, &result, &err) < 0)
 			fail_msg("%s", err.text);
 	}
@@ -206,14 +207,14 @@ static void store_as_it_grows(void **state)
 	struct seen seen = {0};
 	struct ow_error err;
 	bool ended;
-	store_results(folder->store, 1, 101);
+	store_results(folder->store, "C", 1, 101);
 	struct ow_station_input *input = open_one(folder->store, true, START + 11 * OW_NS_PER_S);
 	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 90);
 	assert_false(ended);
 	/* One of a clock that is years ahead does not end it. */
-	store_results(folder->store, 100000000, 100000001);
-	store_results(folder->store, 101, 111);
+	store_results(folder->store, "X", 100000000, 100000001);
+	store_results(folder->store, "C", 101, 111);
 	seen.count = 0;
 	/* It is not asked more often than twice a second. */
 	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
@@ -222,7 +223,7 @@ static void store_as_it_grows(void **state)
 	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_true(seen.count >= 10 && seen.count <= 72);
 	nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
-	store_results(folder->store, 111, 112);
+	store_results(folder->store, "C", 111, 112);
 	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_true(seen.count >= 12);
 	ow_station_input_close(input);
@@ -241,11 +242,11 @@ static void store_that_was_empty(void **state)
 	struct seen seen = {0};
 	struct ow_error err;
 	bool ended;
-	store_results(folder->store, 0, 0);
+	store_results(folder->store, "C", 0, 0);
 	struct ow_station_input *input = open_one(folder->store, true, START);
 	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 0);
-	store_results(folder->store, 1, 11);
+	store_results(folder->store, "C", 1, 11);
 	nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
 	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 10);
