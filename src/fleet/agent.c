@@ -5,6 +5,7 @@
 #include "base/state_file.h"
 #include "base/time.h"
 #include "config/config_fleet.h"
+#include "fleet/membership.h"
 #include "fleet/outbox.h"
 #include "fleet/positions.h"
 #include "fleet/recent_rows.h"
@@ -61,6 +62,7 @@ struct ow_agent {
 	struct ow_agent_options options;
 	char *path[6]; /* of files in the folder */
 	struct ow_bus *bus;
+	struct ow_membership *membership; /* NULL = none */
 	struct ow_spool *spool;
 	struct ow_positions *positions;
 	struct ow_outbox *minutes, *others, *events, *samples;
@@ -467,6 +469,8 @@ void ow_agent_work(struct ow_agent *agent, int wait_ms)
 		work_on_store(agent);
 		send_health(agent, now_ns);
 	}
+	if (agent->membership)
+		ow_membership_tick(agent->membership, now_ns);
 	send_all(agent);
 }
 
@@ -641,13 +645,22 @@ static int confine(const struct ow_config *config, const struct ow_agent_options
 int ow_agent_run(const struct ow_config *config, const struct ow_agent_options *options)
 {
 	struct ow_agent *agent = NULL;
+	struct ow_membership membership = {.config = config, .log = options->log, .arg = options->arg};
 	struct ow_error err;
 	take_signals();
 	int r = ow_privileges_reduce(config->user, false, &err);
+	if (r == 0 && mkdir(options->folder, 0700) < 0 && errno != EEXIST)
+		r = ow_error_set(&err, errno, "%s: %s", options->folder, strerror(errno));
 	if (r == 0)
 		r = confine(config, options, &err);
+	if (r == 0 && ow_membership_begin(&membership, &stopping) < 0)
+		return EXIT_SUCCESS;
 	if (r == 0)
 		r = ow_agent_create(options, &agent, &err);
+	if (r == 0) {
+		agent->membership = &membership;
+		r = ow_membership_join(&membership, agent->bus, &err);
+	}
 	if (r < 0) {
 		options->log(options->arg, true, err.text);
 		return EXIT_FAILURE;

@@ -63,7 +63,9 @@ static void look_at_own(struct ow_daemon *d, int64_t steady_ns)
 	if (expiry_s == INT64_MAX || steady_ns < d->expiry_ns)
 		return;
 	int64_t left_s = expiry_s - (int64_t)time(NULL);
-	if (left_s > EXPIRY_DAYS * 24 * 3600) {
+	/* In a fleet it is renewed in time; if that fails, the agent says so. */
+	bool renewed = d->config->fleet.address && left_s > 0;
+	if (renewed || left_s > EXPIRY_DAYS * 24 * 3600) {
 		d->expiry_ns = steady_ns + RECHECK_NS;
 		return;
 	}

@@ -2,13 +2,16 @@
 #include "point/fleet_report.h"
 
 #include "base/clock.h"
+#include "base/state_file.h"
 #include "base/time.h"
 #include "config/config_fleet.h"
 #include "point/process.h"
 #include <errno.h>
 #include <oneway/oneway.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +25,9 @@ void ow_fleet_report_config(struct ow_fleet_report *report, const struct ow_conf
 	snprintf(h->state, sizeof h->state, "%s", c->fleet.waits ? "waiting" : "measuring");
 	if (!h->started_ns)
 		h->started_ns = ow_clock_real_ns();
+	/* Before the process is confined. */
+	if (!report->process && c->fleet.address)
+		(void)ow_process_create(&report->process);
 	h->config_version = c->fleet.version;
 	h->config_refused = c->fleet.refused;
 	snprintf(h->config_why, sizeof h->config_why, "%.299s", c->fleet.refused ? c->fleet.why.text : "");
@@ -77,8 +83,6 @@ bool ow_fleet_report_tick(struct ow_fleet_report *report, const struct ow_config
 	if (!config->fleet.address || now_ns < report->next_ns)
 		return true;
 	report->next_ns = now_ns + EVERY_NS;
-	if (!report->process)
-		(void)ow_process_create(&report->process);
 	if (report->process)
 		ow_process_look(report->process, &process);
 	report->health.memory_bytes = process.resident_bytes > 0 ? (uint64_t)process.resident_bytes : 0;
@@ -92,6 +96,42 @@ bool ow_fleet_report_tick(struct ow_fleet_report *report, const struct ow_config
 	else
 		report->trouble.text[0] = 0;
 	return !news;
+}
+
+/* A file that was replaced has another number. */
+static uint64_t look_of(const char *path)
+{
+	struct stat status;
+	return path && stat(path, &status) == 0 ? (uint64_t)status.st_ino * 31 + (uint64_t)status.st_mtim.tv_nsec +
+	                                                  (uint64_t)status.st_mtim.tv_sec
+	                                        : 0;
+}
+
+/* Whether the desired state was replaced after the configuration was read. */
+static bool is_other(const char *path, const struct ow_config *config)
+{
+	char *bytes = NULL;
+	size_t size;
+	struct ow_desired_head head = {0};
+	struct ow_error ignored;
+	if (path && ow_state_read(path, OW_YAML_BYTES_MAX, &bytes, &size, &ignored) == 0)
+		(void)ow_desired_head(bytes, size, &head, &ignored);
+	free(bytes);
+	return head.version && head.version != config->fleet.version && head.version != config->fleet.refused;
+}
+
+bool ow_fleet_report_news(struct ow_fleet_report *report, const struct ow_config *config)
+{
+	if (!config->fleet.address)
+		return false;
+	char *desired = ow_state_path(config->fleet.state, OW_FLEET_DESIRED),
+	     *certificate = ow_state_path(config->fleet.state, OW_FLEET_CERTIFICATE);
+	uint64_t files = look_of(desired) * 37 + look_of(certificate);
+	bool news = report->files ? files != report->files : is_other(desired, config);
+	report->files = files;
+	free(desired);
+	free(certificate);
+	return news;
 }
 
 void ow_fleet_report_done(struct ow_fleet_report *report)
@@ -111,6 +151,7 @@ int ow_fleet_wait(struct ow_config **ref_config, struct ow_error *err)
 	struct ow_config *next;
 	struct ow_error why = {""};
 	sigset_t hup;
+	(void)mkdir((*ref_config)->fleet.state, 0700);
 	sigemptyset(&hup);
 	sigaddset(&hup, SIGHUP);
 	sigprocmask(SIG_BLOCK, &hup, NULL);

@@ -16,6 +16,7 @@ struct ow_fleet_report {
 	struct ow_process *process;
 	int64_t next_ns;         /* steady time of the next report */
 	uint64_t accepted;       /* version */
+	uint64_t files;          /* what the files of the fleet look like */
 	struct ow_error trouble; /* the last failure to write, said once */
 };
 
@@ -30,6 +31,9 @@ void ow_fleet_report_status(struct ow_fleet_report *report, const struct ow_daem
 bool ow_fleet_report_tick(struct ow_fleet_report *report, const struct ow_config *config, int64_t now_ns,
                           struct ow_error *err);
 void ow_fleet_report_done(struct ow_fleet_report *report);
+
+/* Whether the fleet's files have changed since the last call: the certificate, or the desired state. */
+bool ow_fleet_report_news(struct ow_fleet_report *report, const struct ow_config *config);
 
 /*
  * Waits until the fleet has given the point a certificate and something to measure; *config is then another one.

@@ -305,6 +305,8 @@ static void on_tick(void *arg)
 	if (now_ns < out->second_ns)
 		return;
 	out->second_ns = now_ns + OW_NS_PER_S;
+	if (ow_fleet_report_news(&out->report, *out->config))
+		reload(out);
 	log_flows(out);
 	tell_state(out, now_ns);
 }
