@@ -74,8 +74,9 @@ static const struct ow_option options[] = {
 	{"status", 0, "STATUS", set_status, FIELD(filter.statuses),
          "measured, partial or unknown; may be given several times."},
 	{"period", 0, "P", set_period, FIELD(period),
-         "interval, minute, hour or day: results as they were measured, or added up (default: the shortest that there "
-         "is; of a server, minutes)."},
+         "interval, minute, hour or day: results as they were measured, or added up (default: the shortest that still "
+         "has all of the time; for sums and plots of more than 2 days minutes, of more than 60 days hours; of a "
+         "server, minutes)."},
 	{"final", 0, NULL, ow_option_flag, FIELD(filter.final),
          "Only final results, which late packets can no longer change."},
 
@@ -131,6 +132,7 @@ static void help(void)
 	      "  oneway results results.db --since -24h --status unknown --status partial\n"
 	      "  oneway results results.db --since -24h --events\n"
 	      "  oneway results results.db --since -24h --plot day.svg\n"
+	      "  oneway results results.db --since -365d --summary --plot year.svg\n"
 	      "  oneway results postgresql://reader@db/oneway --since -7d --period hour\n"
 	      "  oneway results results.db --since -1h --max-loss 0.1% --summary || echo bad\n",
 	      stdout);
@@ -196,12 +198,14 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 	bool stdout_csv = args->csv && strcmp(args->csv, "-") == 0;
 	if (args->worst && args->summary)
 		return ow_error_set(err, EINVAL, "--worst and --summary exclude each other");
-	if (args->events && (args->worst || args->summary || args->filter.statuses || args->filter.final))
+	if (args->events &&
+	    (args->worst || args->summary || args->filter.statuses || args->filter.final || args->period >= 0))
 		return ow_error_set(err, EINVAL, "--events and --%s exclude each other",
 		                    args->worst             ? "worst"
 		                    : args->summary         ? "summary"
 		                    : args->filter.statuses ? "status"
-		                                            : "final");
+		                    : args->filter.final    ? "final"
+		                                            : "period");
 	if ((args->worst_by && !args->worst) || (args->group_by && !args->summary))
 		return ow_error_set(err, EINVAL, "'by' without %s", args->worst_by ? "--worst" : "--summary");
 	if (args->limit && (args->worst || args->summary))
@@ -402,6 +406,57 @@ static int put_plot(struct ow_stored *stored, const struct arguments *args, stru
 	return r;
 }
 
+/* -- periods ------------------------------------------------------------------------------------------------------ */
+
+#define DAY_NS (24 * 3600 * OW_NS_PER_S)
+
+/* Sums of more than this are made of minutes, hours, days: that is fast, and exact. */
+static const int64_t longest_ns[] = {2 * DAY_NS, 60 * DAY_NS, 5 * 365 * DAY_NS};
+
+/* The longest that can be divided: hours and days of groups are local. */
+static enum ow_period longest(const struct arguments *args)
+{
+	time_t now = time(NULL);
+	struct tm tm = {0};
+	if (!args->summary || args->group < OW_STORED_HOUR)
+		return OW_PERIOD_DAY;
+	localtime_r(&now, &tm);
+	return tm.tm_gmtoff % 3600 ? OW_PERIOD_MINUTE : OW_PERIOD_HOUR;
+}
+
+/* The shortest for sums of the selected time. */
+static int shortest_for_sums(struct ow_stored *stored, const struct arguments *args, enum ow_period *ret_least,
+                             struct ow_error *err)
+{
+	int64_t first, last;
+	int r = ow_stored_span(stored, &first, &last, err);
+	if (r < 0)
+		return r == -ENODATA ? 0 : r;
+	first = args->filter.since_ns > first ? args->filter.since_ns : first;
+	last = args->filter.until_ns < last ? args->filter.until_ns : last;
+	while (*ret_least < longest(args) && (double)last - (double)first > (double)longest_ns[*ret_least])
+		(*ret_least)++;
+	return 0;
+}
+
+/* Chooses the period, unless it was given, and tells which it is. */
+static int choose_period(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	enum ow_period least = ow_stored_period(stored);
+	bool sums = args->summary || args->plot || args->max_loss <= 1 || args->max_p99_ns != INT64_MAX;
+	bool newest = !sums && !args->worst && !args->since && !args->until;
+	if (args->period >= 0 || args->copy_to || args->events || args->filter.statuses || args->filter.final || newest)
+		return 0;
+	int r = ow_stored_choose_period(stored, least, err);
+	if (r == 0 && sums)
+		r = shortest_for_sums(stored, args, &least, err);
+	if (r == 0 && least > ow_stored_period(stored))
+		r = ow_stored_choose_period(stored, least, err);
+	if (r == 0 && ow_stored_period(stored) != OW_PERIOD_INTERVAL)
+		fprintf(stderr, "by %s (others: --period)\n", ow_stored_period_name[ow_stored_period(stored)]);
+	return r;
+}
+
 /* -- thresholds --------------------------------------------------------------------------------------------------- */
 
 static bool crossed_loss(const char *lane, const struct ow_stored_sum *sum, double limit)
@@ -422,7 +477,7 @@ static bool crossed_loss(const char *lane, const struct ow_stored_sum *sum, doub
 	return true;
 }
 
-static bool crossed_p99(const char *lane, const struct ow_stored_sum *sum, int64_t limit_ns)
+static bool crossed_p99(const char *lane, const struct ow_stored_sum *sum, int64_t limit_ns, const char *rows)
 {
 	char p99[OW_DURATION_TEXT], limit[OW_DURATION_TEXT], at[OW_FORMAT];
 	if (limit_ns == INT64_MAX || (sum->p99_ns.count && !sum->above_p99))
@@ -431,8 +486,8 @@ static bool crossed_p99(const char *lane, const struct ow_stored_sum *sum, int64
 	if (sum->p99_ns.count) {
 		ow_duration_text(sum->p99_ns.high, p99);
 		ow_cli_say("oneway results: %s: p99 delay of %" PRIu64 " of %" PRIu64
-		           " intervals is above --max-delay-p99 %s, worst %s at %s",
-		           lane, sum->above_p99, sum->p99_ns.count, limit, p99,
+		           " %s is above --max-delay-p99 %s, worst %s at %s",
+		           lane, sum->above_p99, sum->p99_ns.count, rows, limit, p99,
 		           ow_format_local(sum->p99_ns.high_ns, "%Y-%m-%d %T", at));
 	} else {
 		ow_cli_say("oneway results: %s: no delay to compare with --max-delay-p99 %s", lane, limit);
@@ -459,7 +514,8 @@ static int check_thresholds(struct ow_stored *stored, const struct arguments *ar
 		snprintf(name, sizeof name, "%s/%s %s>%s", l->segment, l->class_name, l->from, l->to);
 		ow_format_clean(name, false, clean, sizeof clean);
 		crossed |= crossed_loss(clean, &sums.sum[i], args->max_loss);
-		crossed |= crossed_p99(clean, &sums.sum[i], args->max_p99_ns);
+		crossed |= crossed_p99(clean, &sums.sum[i], args->max_p99_ns,
+		                       ow_stored_period_name[ow_stored_period(stored)]);
 	}
 	ow_stored_sums_done(&sums);
 	return crossed ? OW_EXIT_CROSSED : OW_EXIT_OK;
@@ -474,6 +530,8 @@ static int put_all(struct ow_stored *stored, const struct arguments *args, struc
 	filter.period = args->period < 0 ? ow_stored_finest(stored) : (enum ow_period)args->period;
 	int r = ow_stored_choose(stored, &filter, err);
 	if (r < 0)
+		return r;
+	if ((r = choose_period(stored, args, err)) < 0)
 		return r;
 	if (ow_stored_caveat(stored, &caveat))
 		ow_cli_say("oneway results: %s", caveat.text);

@@ -66,8 +66,12 @@ static int find_lanes(struct picture *p, const char *path, struct ow_error *err)
 	return p->lanes ? 0 : ow_error_set(err, ENODATA, "%s: nothing to plot", path);
 }
 
+/* Without histograms that of the worst interval. */
 static double p99_of(const struct ow_stored_sum *sum)
 {
+	struct ow_value p99 = ow_stored_sum_quantile(sum, ow_quantile_level[OW_Q99]);
+	if (p99.status != OW_VALUE_NONE)
+		return p99.value;
 	return sum->p99_ns.count ? sum->p99_ns.high : NAN;
 }
 
@@ -100,7 +104,7 @@ static double whole_loss(const struct ow_stored_sum *sum)
 	return n.lost ? ow_stored_sum_loss(sum) * (double)n.lost_whole_flows / (double)n.lost : 0;
 }
 
-/* Columns: middle, begin, end of the bin, mean, highest p99, loss (%), share of measured, partial, unknown,
+/* Columns: middle, begin, end of the bin, mean, p99, loss (%), share of measured, partial, unknown,
  * and the loss of whole flows (%). */
 static void put_data(struct picture *p, unsigned k)
 {

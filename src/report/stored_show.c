@@ -8,6 +8,7 @@
 #include "base/json_writer.h"
 #include "report/interval_render.h"
 #include "result/fields.h"
+#include "result/json.h"
 #include "base/format.h"
 #include "base/table.h"
 #include <math.h>
@@ -66,7 +67,7 @@ static bool loss_is_elsewhere(const struct ow_interval_result *n, double loss)
 	return n->sent && !n->lost && !isfinite(loss);
 }
 
-static void put_counts(FILE *out, const struct ow_stored_sum *sum)
+static void put_counts(FILE *out, const struct ow_stored_sum *sum, const char *rows)
 {
 	struct ow_interval_result n = {.length_ns = 0};
 	ow_stored_sum_counts(sum, &n);
@@ -88,15 +89,38 @@ static void put_counts(FILE *out, const struct ow_stored_sum *sum)
 	if (n.reordered != OW_RESULT_NOT_COUNTED && n.reordered)
 		fprintf(out, "%s reordered\n", ow_format_count(n.reordered, a));
 	if (sum->sampled)
-		fprintf(out, "sampled in %s %s: counts are those of the samples, of %s %s\n",
-		        ow_format_count(sum->sampled, a), ow_plural(sum->sampled, "interval", "intervals"),
-		        ow_format_count(n.total_sent, b), ow_plural(n.total_sent, "packet", "packets"));
+		fprintf(out, "sampled in %s %s: a packet of a sample counts as those that it stands for\n",
+		        ow_format_count(sum->sampled, a), rows);
 	if (n.ring_drops_from || n.ring_drops_to)
 		fprintf(out, "the points' own rings lost frames: %s sending, %s receiving\n",
 		        ow_format_count(n.ring_drops_from, a), ow_format_count(n.ring_drops_to, b));
 }
 
-static void put_delays(FILE *out, const struct ow_stored_sum *sum)
+/* Quantiles of all packets, and between which delays the p99 is. */
+static void put_quantiles(FILE *out, const struct ow_stored_sum *sum)
+{
+	char text[OW_DURATION_TEXT], high[OW_DURATION_TEXT], count[OW_FORMAT], all[OW_FORMAT];
+	struct ow_value p99 = ow_stored_sum_quantile(sum, ow_quantile_level[OW_Q99]);
+	uint64_t without = sum->samples > sum->delays.packets ? sum->samples - sum->delays.packets : 0;
+	if (p99.status != OW_VALUE_NONE) {
+		fputs("one-way delay p50/p90/p95/p99/p99.9 = ", out);
+		for (int q = 0; q < OW_QUANTILES; q++) {
+			struct ow_value v = ow_stored_sum_quantile(sum, ow_quantile_level[q]);
+			fprintf(out, "%s%s", q ? " / " : "",
+			        ow_duration_cell(v.status == OW_VALUE_NONE ? NAN : v.value, text));
+		}
+		fprintf(out, "\np99 is between %s and %s\n",
+		        isfinite(p99.low) ? ow_duration_cell(p99.low, text) : "any",
+		        isfinite(p99.high) ? ow_duration_cell(p99.high, high) : "any delay: too few are known");
+	}
+	if (without)
+		fprintf(out, "%s: of %s %s of %s only the mean is known%s\n",
+		        p99.status == OW_VALUE_NONE ? "no quantiles" : "quantiles are less certain",
+		        ow_format_count(without, count), ow_plural(without, "packet", "packets"),
+		        ow_format_count(sum->samples, all), sum->delays.packets ? "" : ", not the distribution");
+}
+
+static void put_delays(FILE *out, const struct ow_stored_sum *sum, const char *rows)
 {
 	char a[OW_DURATION_TEXT], b[OW_DURATION_TEXT], low[OW_FORMAT], high[OW_FORMAT];
 	if (!(sum->weight > 0)) {
@@ -106,31 +130,30 @@ static void put_delays(FILE *out, const struct ow_stored_sum *sum)
 	fprintf(out, "one-way delay mean/stddev = %s / %s of %s %s\n", ow_duration_cell(ow_stored_sum_mean(sum), a),
 	        ow_duration_cell(ow_stored_sum_stddev(sum), b), ow_format_count(sum->samples, low),
 	        ow_plural(sum->samples, "packet", "packets"));
-	const uint64_t with_numbers = sum->measured + sum->partial;
-	if (sum->min_ns.count && sum->min_ns.count == with_numbers && sum->max_ns.count == with_numbers)
+	if (sum->min_ns.count && sum->min_ns.count >= sum->rows && sum->max_ns.count >= sum->rows)
 		fprintf(out, "one-way delay min/max = %s / %s\n", ow_duration_cell(sum->min_ns.low, a),
 		        ow_duration_cell(sum->max_ns.high, b));
-	fprintf(out, "means of intervals: %s at %s to %s at %s\n", ow_duration_cell(sum->mean.low, a),
+	put_quantiles(out, sum);
+	fprintf(out, "means of %s: %s at %s to %s at %s\n", rows, ow_duration_cell(sum->mean.low, a),
 	        ow_format_local(sum->mean.low_ns, "%m-%d %T", low), ow_duration_cell(sum->mean.high, b),
 	        ow_format_local(sum->mean.high_ns, "%m-%d %T", high));
 	if (sum->p99_ns.count)
-		fprintf(out, "p99 of intervals: %s to %s, worst at %s\n", ow_duration_cell(sum->p99_ns.low, a),
-		        ow_duration_cell(sum->p99_ns.high, b), ow_format_local(sum->p99_ns.high_ns, "%m-%d %T", high));
+		fprintf(out, "worst p99 of %s: %s at %s\n", rows, ow_duration_cell(sum->p99_ns.high, b),
+		        ow_format_local(sum->p99_ns.high_ns, "%m-%d %T", high));
 }
 
-static void put_rest(FILE *out, const struct ow_stored_sum *sum)
+static void put_rest(FILE *out, const struct ow_stored_sum *sum, const char *rows)
 {
 	char share[OW_FORMAT], at[OW_FORMAT], error[OW_DURATION_TEXT], count[OW_FORMAT];
 	if (sum->loss.count && sum->loss.high > 0)
-		fprintf(out, "worst loss of an interval: %s at %s\n", ow_format_percent(sum->loss.high, share),
+		fprintf(out, "worst loss of %s: %s at %s\n", rows, ow_format_percent(sum->loss.high, share),
 		        ow_format_local(sum->loss.high_ns, "%m-%d %T", at));
 	if (sum->clock_error_ns > 0)
 		fprintf(out, "clock error: at most %s in each delay\n",
 		        ow_duration_cell((double)sum->clock_error_ns, error));
 	if (sum->clock_unknown && sum->weight > 0)
 		fprintf(out, "clock error unknown in %s %s: a clock was not synchronised\n",
-		        ow_format_count(sum->clock_unknown, count),
-		        ow_plural(sum->clock_unknown, "interval", "intervals"));
+		        ow_format_count(sum->clock_unknown, count), rows);
 	struct ow_clock_words words;
 	ow_clock_words(sum->mean.count ? sum->mean.low : NAN, sum->weight > 0 ? ow_stored_sum_mean(sum) : NAN,
 	               sum->clock_error_ns < 0 ? NAN : (double)sum->clock_error_ns, NULL, &words);
@@ -143,6 +166,7 @@ static void put_rest(FILE *out, const struct ow_stored_sum *sum)
 static void put_blocks(const struct ow_stored_show *show, const struct ow_stored *stored,
                        const struct ow_stored_sums *sums, enum ow_stored_group group)
 {
+	const char *rows = ow_stored_period_name[ow_stored_period(stored)];
 	char title[OW_RENDER_LANE];
 	for (size_t i = 0; i < sums->count; i++) {
 		const struct ow_stored_sum *sum = &sums->sum[i];
@@ -152,21 +176,20 @@ static void put_blocks(const struct ow_stored_show *show, const struct ow_stored
 		put_intervals(show->out, sum);
 		if (!(sum->measured + sum->partial))
 			continue;
-		put_counts(show->out, sum);
-		put_delays(show->out, sum);
-		put_rest(show->out, sum);
+		put_counts(show->out, sum, rows);
+		put_delays(show->out, sum, rows);
+		put_rest(show->out, sum, rows);
 	}
-	fputs("\nQuantiles of intervals cannot be added up: p99 is given as their range.\n", show->out);
 }
 
 /* -- table -------------------------------------------------------------------------------------------------------- */
 
-enum { AVAILABLE, SENT, UNSHARED, LOST, WHOLE, LOSS, MEAN, STDDEV, P99_LOW, P99_HIGH, COLUMNS };
+enum { AVAILABLE, SENT, UNSHARED, LOST, WHOLE, LOSS, MEAN, STDDEV, P99, WORST, COLUMNS };
 
 static const struct ow_table_column columns[COLUMNS] = {
 	[AVAILABLE] = {"avail", 6, 3},   [SENT] = {"sent", 9, 5},       [LOST] = {"lost", 7, 6},
 	[LOSS] = {"loss", 6, 0},         [MEAN] = {"mean", 9, 1},       [STDDEV] = {"stddev", 9, 8},
-	[P99_LOW] = {"p99 from", 9, 9},  [P99_HIGH] = {"p99 to", 9, 2}, [WHOLE] = {"whole", 7, 4},
+	[P99] = {"p99", 9, 2},           [WORST] = {"worst p99", 9, 9}, [WHOLE] = {"whole", 7, 4},
 	[UNSHARED] = {"unshared", 9, 7},
 };
 
@@ -188,8 +211,10 @@ static void cells_of(const struct ow_stored_sum *sum, ow_table_cells cell)
 	struct ow_interval_result n = {.length_ns = 0};
 	ow_stored_sum_counts(sum, &n);
 	double share = ow_stored_sum_availability(sum), loss = ow_stored_sum_loss(sum);
+	struct ow_value p99 = ow_stored_sum_quantile(sum, ow_quantile_level[OW_Q99]);
 	const double delays[] = {ow_stored_sum_mean(sum), ow_stored_sum_stddev(sum),
-	                         sum->p99_ns.count ? sum->p99_ns.low : NAN, sum->p99_ns.count ? sum->p99_ns.high : NAN};
+	                         p99.status == OW_VALUE_NONE ? NAN : p99.value,
+	                         sum->p99_ns.count ? sum->p99_ns.high : NAN};
 	snprintf(cell[AVAILABLE], OW_TABLE_CELL, "%s", isfinite(share) ? ow_format_percent(share, text) : "-");
 	snprintf(cell[SENT], OW_TABLE_CELL, "%s", ow_format_short(n.sent, (int)columns[SENT].width, text));
 	snprintf(cell[LOST], OW_TABLE_CELL, "%s",
@@ -304,12 +329,25 @@ static void json_extreme(struct ow_json *json, const char *name, const struct ow
 
 static void json_delay(struct ow_json *json, const struct ow_stored_sum *sum)
 {
-	const uint64_t with_numbers = sum->measured + sum->partial;
+	const uint64_t rows = sum->rows;
+	struct ow_value quantile[OW_QUANTILES];
+	for (int q = 0; q < OW_QUANTILES; q++)
+		quantile[q] = ow_stored_sum_quantile(sum, ow_quantile_level[q]);
 	ow_json_object(json, "delay_ns");
 	ow_json_number(json, "mean", ow_stored_sum_mean(sum));
 	ow_json_number(json, "stddev", ow_stored_sum_stddev(sum));
-	ow_json_number(json, "min", sum->min_ns.count == with_numbers && with_numbers ? sum->min_ns.low : NAN);
-	ow_json_number(json, "max", sum->max_ns.count == with_numbers && with_numbers ? sum->max_ns.high : NAN);
+	ow_json_number(json, "min", rows && sum->min_ns.count >= rows ? sum->min_ns.low : NAN);
+	ow_json_number(json, "max", rows && sum->max_ns.count >= rows ? sum->max_ns.high : NAN);
+	ow_json_object(json, "quantiles");
+	for (int q = 0; q < OW_QUANTILES; q++)
+		ow_json_number(json, ow_quantile_name[q], ow_json_known(&quantile[q]));
+	ow_json_end(json);
+	ow_json_end(json);
+	ow_json_object(json, "ci95");
+	ow_json_object(json, "quantiles");
+	for (int q = 0; q < OW_QUANTILES; q++)
+		ow_json_bounds(json, ow_quantile_name[q], &quantile[q]);
+	ow_json_end(json);
 	ow_json_end(json);
 }
 
@@ -327,6 +365,8 @@ static void json_sum(struct ow_json *json, const struct ow_stored *stored, const
 	}
 	ow_json_integer(json, "start_ns", sum->start_ns);
 	ow_json_integer(json, "end_ns", sum->end_ns);
+	ow_json_string(json, "period",
+	               ow_stored_period(stored) ? ow_periods[ow_stored_period(stored)].table : "interval");
 	ow_json_number(json, "availability", ow_stored_sum_availability(sum));
 	json_counts(json, sum);
 	ow_json_number(json, "loss_ratio", ow_stored_sum_loss(sum));

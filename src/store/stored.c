@@ -6,6 +6,7 @@
 #include "store/stored.h"
 
 #include "base/array.h"
+#include "base/time.h"
 #include "base/word.h"
 #include "result/result_json.h"
 #include "store/event_row.h"
@@ -19,8 +20,6 @@
 /* Results that are read before any of them is passed on. */
 #define PORTION   256
 #define LANES_MAX (1u << 19)
-/* The first version of the schema that has minutes, hours and days. */
-#define PERIODS_SINCE 7
 
 /* -- opening ------------------------------------------------------------------------------------------------------ */
 
@@ -132,7 +131,7 @@ bool ow_stored_caveat(const struct ow_stored *stored, struct ow_error *ret_text)
 
 bool ow_stored_has_periods(const struct ow_stored *stored)
 {
-	return stored->source.server || stored->source.version >= PERIODS_SINCE;
+	return stored->source.server || stored->source.version >= OW_STORED_PERIODS_SINCE;
 }
 
 enum ow_period ow_stored_finest(struct ow_stored *stored)
@@ -170,6 +169,8 @@ const struct ow_stored_lane *ow_stored_lane(const struct ow_stored *stored, int6
 	}
 	return low < stored->lanes && stored->lane[low].id == id ? &stored->lane[low] : NULL;
 }
+
+const char *const ow_stored_period_name[OW_PERIODS] = {"intervals", "minutes", "hours", "days"};
 
 /* -- choosing ----------------------------------------------------------------------------------------------------- */
 
@@ -291,6 +292,56 @@ int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const
 		return r;
 	ow_bind_integer(*ret_statement, 1, stored->filter.since_ns);
 	ow_bind_integer(*ret_statement, 2, stored->filter.until_ns);
+	return 0;
+}
+
+enum ow_period ow_stored_period(const struct ow_stored *stored)
+{
+	return stored->filter.period;
+}
+
+/* The start of the first row of each period; INT64_MAX: there is none. */
+static int find_first(struct ow_stored *stored, int64_t ret_first_ns[OW_PERIODS], struct ow_error *err)
+{
+	enum ow_period keep = stored->filter.period;
+	int r = 0;
+	for (int p = 0; p < OW_PERIODS; p++) {
+		int64_t last;
+		ret_first_ns[p] = INT64_MAX;
+		stored->filter.period = (enum ow_period)p;
+		if (r == 0 && (p == OW_PERIOD_INTERVAL || ow_stored_has_periods(stored)))
+			r = ow_stored_span(stored, &ret_first_ns[p], &last, err);
+		r = r == -ENODATA ? 0 : r;
+	}
+	stored->filter.period = keep;
+	return r;
+}
+
+/* Whether the selected time has something that only a coarser period has: parts of it were deleted. */
+static bool is_cut(const struct ow_stored *stored, int p, const int64_t first[OW_PERIODS])
+{
+	if (first[p] == INT64_MAX)
+		return true;
+	for (int q = p + 1; q < OW_PERIODS && stored->filter.since_ns < first[p]; q++) {
+		int64_t length_ns = ow_periods[q].length_ns;
+		if (first[q] < ow_floor_div(first[p], length_ns) * length_ns)
+			return true;
+	}
+	return false;
+}
+
+int ow_stored_choose_period(struct ow_stored *stored, enum ow_period least, struct ow_error *err)
+{
+	int64_t first[OW_PERIODS];
+	int r = find_first(stored, first, err), p = least;
+	if (r < 0)
+		return r;
+	while (p < OW_PERIOD_DAY && is_cut(stored, p, first))
+		p++;
+	/* What is not added up yet is only there as it is. */
+	while (p > OW_PERIOD_INTERVAL && first[p] == INT64_MAX)
+		p--;
+	stored->filter.period = (enum ow_period)p;
 	return 0;
 }
 

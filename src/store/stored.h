@@ -23,7 +23,7 @@ struct ow_stored_filter {
 	int64_t since_ns, until_ns;                   /* starts in since <= start < until */
 	unsigned statuses;                            /* a bit for each enum ow_result_status; 0 = all */
 	bool final;                                   /* only final ones */
-	enum ow_period period;                        /* which table */
+	enum ow_period period;                        /* results of intervals, or minutes, hours or days */
 };
 
 /* path: of a file, or the URL of a PostgreSQL server. */
@@ -43,6 +43,14 @@ const struct ow_stored_lane *ow_stored_lanes(const struct ow_stored *stored, siz
 void ow_stored_name(const struct ow_stored_lane *lane, struct ow_interval_result *result);
 /* The starts of the first and the last result of the selected lanes, ignoring other conditions. -ENODATA: none. */
 int ow_stored_span(struct ow_stored *stored, int64_t *ret_first_ns, int64_t *ret_last_ns, struct ow_error *err);
+/*
+ * Selects the finest period that reaches back to the selected time, or as far as any does, and is not finer than
+ * `least`.
+ */
+int ow_stored_choose_period(struct ow_stored *stored, enum ow_period least, struct ow_error *err);
+enum ow_period ow_stored_period(const struct ow_stored *stored);
+/* "intervals", "minutes", "hours", "days". */
+extern const char *const ow_stored_period_name[OW_PERIODS];
 
 /* A value other than 0 ends the listing, and is returned. */
 typedef int ow_stored_each(void *arg, const struct ow_interval_result *result);

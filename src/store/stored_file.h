@@ -5,6 +5,9 @@
 #include "store/row.h"
 #include "store/stored.h"
 
+/* The first version of the schema that has minutes, hours and days. */
+#define OW_STORED_PERIODS_SINCE 7
+
 /* Private to the files stored*.c. */
 struct ow_stored {
 	struct ow_stored_source source;

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "result/fields.h"
 #include "result/group_results.h"
+#include "result/rollup.h"
 #include "store/stored_file.h"
 #include <ctype.h>
 #include <errno.h>
@@ -41,13 +42,28 @@ enum column {
 	OFFSET,
 	OFFSET_LOW,
 	OFFSET_HIGH,
+	ACTIVE,
+	INTERVALS,
+	PARTIAL,
+	UNKNOWN,
+	DELAYS,
+	HISTOGRAM,
 	COUNTS,
 };
 static const char own_columns[] =
 	"lane, start_ns, length_ns, final, status, cause, sample_shift, mean_ns, stddev_ns, min_ns, max_ns, p99_ns, "
 	"loss_ratio, clock_error_from_ns, clock_error_to_ns";
 
-#define OFFSET_SINCE 5 /* version of the schema */
+/* Those of later versions of the schema. */
+static const struct {
+	int since;
+	const char *columns, *before; /* and what earlier ones have instead */
+} later_columns[] = {
+	{5, ", clock_offset_ns, clock_offset_low_ns, clock_offset_high_ns", ", NULL, NULL, NULL"},
+	{3, ", active", ", 0"},
+	{OW_STORED_PERIODS_SINCE, ", intervals, intervals_partial, intervals_unknown, delay_packets, delay_histogram",
+         ", 0, 0, 0, 0, NULL"},
+};
 
 /* The next field that is added up; NULL if there are no more. Begins with *at = 0. */
 static const struct ow_field *next_count(size_t *at)
@@ -68,9 +84,10 @@ static char *columns_of(const struct ow_stored *stored)
 	if (!out)
 		return NULL;
 	fputs(own_columns, out);
-	fputs(stored->source.version >= OFFSET_SINCE ? ", clock_offset_ns, clock_offset_low_ns, clock_offset_high_ns"
-	                                             : ", NULL, NULL, NULL",
-	      out);
+	for (size_t i = 0; i < sizeof later_columns / sizeof *later_columns; i++)
+		fputs(stored->source.version >= later_columns[i].since ? later_columns[i].columns
+		                                                       : later_columns[i].before,
+		      out);
 	for (const struct ow_field *field; (field = next_count(&at));)
 		fprintf(out, ", %s", field->since <= stored->source.version ? field->columns : "NULL");
 	if (fclose(out) == 0)
@@ -236,19 +253,32 @@ static void pool(struct ow_stored_sum *sum, double weight, double mean, double s
 	sum->weight = both;
 }
 
-/* counts: of this interval. */
+static void add_histogram(struct ow_stored_sum *sum, struct ow_statement *row)
+{
+	struct ow_delay_histogram delays;
+	size_t size = 0;
+	const void *bytes = ow_column_bytes(row, HISTOGRAM, &size);
+	if (bytes && ow_delay_histogram_decode(bytes, size, &delays, NULL) == 0)
+		ow_delay_histogram_merge(&sum->delays, &delays);
+}
+
+/* counts: of this row, of packets. */
 static void add_delays(struct pass *p, struct ow_stored_sum *sum, struct ow_statement *row, int64_t start_ns,
                        const struct ow_interval_result *counts)
 {
-	double mean, stddev = 0, value, scale = ldexp(1, (int)(count_at(row, SHIFT) & 63));
+	double mean, stddev = 0, value;
 	/* Packets whose delay is known; a method that samples has fewer delays than its numbers stand for. */
 	uint64_t there = counts->matched + counts->late;
-	uint64_t samples = there > counts->ambiguous ? there - counts->ambiguous : counts->samples;
-	if (real_at(row, MEAN, &mean) && samples > 0) {
+	uint64_t packets = there > counts->ambiguous ? there - counts->ambiguous : counts->samples;
+	if (count_at(row, INTERVALS))
+		packets = count_at(row, DELAYS);
+	if (real_at(row, MEAN, &mean) && packets > 0) {
 		real_at(row, STDDEV, &stddev);
-		pool(sum, (double)samples * scale, mean, stddev);
-		sum->samples += samples;
+		pool(sum, (double)packets, mean, stddev);
+		sum->samples += packets;
+		sum->rows++;
 		note_extreme(&sum->mean, mean, start_ns);
+		add_histogram(sum, row);
 	}
 	if (real_at(row, MIN, &value))
 		note_extreme(&sum->min_ns, value, start_ns);
@@ -262,8 +292,8 @@ static void add_delays(struct pass *p, struct ow_stored_sum *sum, struct ow_stat
 	if (!real_at(row, LOSS, &value))
 		return;
 	note_extreme(&sum->loss, value, start_ns);
-	sum->decided += scale * (counts->sent > counts->pending ? (double)(counts->sent - counts->pending) : 0);
-	sum->decided_lost += scale * (double)counts->lost;
+	sum->decided += counts->sent > counts->pending ? (double)(counts->sent - counts->pending) : 0;
+	sum->decided_lost += (double)counts->lost;
 }
 
 /* As in a result: of the offset that was taken off, else what both clocks state together. NAN: not known. */
@@ -288,9 +318,13 @@ static void add_clocks(struct ow_stored_sum *sum, struct ow_statement *row)
 static void add_counts(struct ow_stored_sum *sum, struct ow_statement *row, struct ow_interval_result *ret_counts)
 {
 	size_t at = 0, k = 0;
+	/* Minutes, hours and days have counts of packets. */
+	unsigned shift = count_at(row, INTERVALS) ? 0 : (unsigned)(count_at(row, SHIFT) & 63);
 	for (const struct ow_field *field; (field = next_count(&at)) && k < OW_STORED_COUNTS; k++) {
 		int column = COUNTS + (int)k;
 		uint64_t count = count_at(row, column);
+		if (field->flags & OW_FIELD_OF_SAMPLE)
+			count = count > UINT64_MAX >> shift ? UINT64_MAX : count << shift;
 		if (field->flags & OW_FIELD_NOT_COUNTED && ow_column_is_null(row, column))
 			count = OW_RESULT_NOT_COUNTED;
 		*(uint64_t *)ow_field_at(field, ret_counts) = count;
@@ -328,7 +362,8 @@ static void without_numbers(const char *text, char ret_text[OW_RESULT_CAUSE])
 	ret_text[used] = 0;
 }
 
-static void add_cause(struct ow_stored_sums *sums, enum ow_result_status status, const char *text, int64_t start_ns)
+static void add_cause(struct ow_stored_sums *sums, enum ow_result_status status, const char *text, int64_t start_ns,
+                      uint64_t intervals)
 {
 	char cause[OW_RESULT_CAUSE];
 	size_t i = 0;
@@ -341,13 +376,13 @@ static void add_cause(struct ow_stored_sums *sums, enum ow_result_status status,
 		*c = (struct ow_stored_cause){.status = status, .first_ns = start_ns};
 		snprintf(c->text, sizeof c->text, "%s", i < OW_STORED_CAUSES ? cause : "other causes");
 	}
-	c->intervals++;
+	c->intervals += intervals;
 	c->last_ns = start_ns;
 }
 
-/* Missing intervals between the lane's last one and this one; each belongs to the sum of its time. */
+/* Missing intervals between the lane's last row and this one; each belongs to the sum of its time. intervals: of a row. */
 static void add_missing(struct pass *p, struct ow_stored_sum *before, struct ow_stored_sum *sum, int64_t end_ns,
-                        int64_t start_ns, int64_t length_ns)
+                        int64_t start_ns, int64_t length_ns, uint64_t intervals)
 {
 	if (!p->gaps || length_ns <= 0 || end_ns >= start_ns)
 		return;
@@ -355,14 +390,39 @@ static void add_missing(struct pass *p, struct ow_stored_sum *before, struct ow_
 	if (missing > MISSING_MAX)
 		return;
 	if (before == sum) {
-		sum->missing += missing;
+		sum->missing += missing * intervals;
 		return;
 	}
 	/* Intervals in hours without any result belong to no sum. */
 	if (before->end_ns > end_ns)
-		before->missing += (uint64_t)(before->end_ns - end_ns) / (uint64_t)length_ns;
+		before->missing += (uint64_t)(before->end_ns - end_ns) / (uint64_t)length_ns * intervals;
 	if (start_ns > sum->start_ns)
-		sum->missing += (uint64_t)(start_ns - sum->start_ns) / (uint64_t)length_ns;
+		sum->missing += (uint64_t)(start_ns - sum->start_ns) / (uint64_t)length_ns * intervals;
+}
+
+/* The intervals of a row: one of a result. */
+static struct ow_rollup_intervals intervals_of(struct ow_statement *row, enum ow_result_status status)
+{
+	const struct ow_interval_result r = {.intervals = count_at(row, INTERVALS),
+	                                     .intervals_partial = count_at(row, PARTIAL),
+	                                     .intervals_unknown = count_at(row, UNKNOWN),
+	                                     .status = status};
+	return ow_rollup_intervals(&r);
+}
+
+static void add_status(struct pass *p, struct ow_stored_sum *sum, struct ow_statement *row,
+                       const struct ow_rollup_intervals *n, enum ow_result_status status)
+{
+	p->sums->intervals += n->all;
+	sum->intervals += n->all;
+	sum->partial += n->partial;
+	sum->unknown += n->unknown;
+	sum->measured += n->all - n->partial - n->unknown;
+	/* An hour that is not over has final results only. */
+	sum->provisional += !ow_column_integer(row, FINAL) && p->stored->filter.period == OW_PERIOD_INTERVAL;
+	if (status != OW_RESULT_MEASURED)
+		add_cause(p->sums, status, ow_column_text(row, CAUSE), ow_column_integer(row, START),
+		          n->partial + n->unknown);
 }
 
 static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *err)
@@ -373,31 +433,26 @@ static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *er
 	if (!found)
 		return 0;
 	size_t lane = (size_t)(found - p->stored->lane), before = p->current[lane];
+	int named = ow_result_status_of(ow_column_text(row, STATUS));
+	enum ow_result_status status = named < 0 ? OW_RESULT_UNKNOWN : (enum ow_result_status)named;
+	struct ow_rollup_intervals n = intervals_of(row, status);
 	struct ow_stored_sum *sum;
 	int r = find_sum(p, lane, start, &sum, err);
 	if (r < 0)
 		return r;
 	if (before != SIZE_MAX && p->end[lane] != INT64_MIN)
-		add_missing(p, &p->sums->sum[before], sum, p->end[lane], start, length);
+		add_missing(p, &p->sums->sum[before], sum, p->end[lane], start, length, n.all);
 	p->end[lane] = length > 0 && start < INT64_MAX - length ? start + length : start;
 	if (p->options.group < OW_STORED_HOUR && p->end[lane] > sum->end_ns)
 		sum->end_ns = p->end[lane];
 	sum->first_ns = sum->intervals ? sum->first_ns : start;
 	sum->last_ns = sum->intervals && sum->last_ns > p->end[lane] ? sum->last_ns : p->end[lane];
-	p->sums->intervals++;
-	sum->intervals++;
-	sum->provisional += !ow_column_integer(row, FINAL);
-	int named = ow_result_status_of(ow_column_text(row, STATUS));
-	enum ow_result_status status = named < 0 ? OW_RESULT_UNKNOWN : (enum ow_result_status)named;
-	if (status != OW_RESULT_MEASURED)
-		add_cause(p->sums, status, ow_column_text(row, CAUSE), start);
-	if (status == OW_RESULT_UNKNOWN) {
-		sum->unknown++;
+	add_status(p, sum, row, &n, status);
+	if (status == OW_RESULT_UNKNOWN)
 		return 0;
-	}
-	*(status == OW_RESULT_PARTIAL ? &sum->partial : &sum->measured) += 1;
 	struct ow_interval_result counts = {0};
 	struct ow_stored_sum aside = {0};
+	sum->active |= ow_column_integer(row, ACTIVE) != 0;
 	add_counts(is_counted_twice(p, found) ? &aside : sum, row, &counts);
 	add_delays(p, sum, row, start, &counts);
 	add_clocks(sum, row);
@@ -476,6 +531,16 @@ double ow_stored_sum_mean(const struct ow_stored_sum *sum)
 double ow_stored_sum_stddev(const struct ow_stored_sum *sum)
 {
 	return sum->weight > 0 ? sqrt(sum->m2 / sum->weight) : NAN;
+}
+
+struct ow_value ow_stored_sum_quantile(const struct ow_stored_sum *sum, double q)
+{
+	uint64_t packets = ow_packets_of(sum->weight);
+	struct ow_delay_histogram delays = sum->delays;
+	/* Probes are a sample of what the network did. */
+	if (sum->active && delays.weight == 1)
+		delays.weight = 2;
+	return ow_delay_histogram_quantile(&delays, q, packets > delays.packets ? packets - delays.packets : 0);
 }
 
 double ow_stored_sum_availability(const struct ow_stored_sum *sum)

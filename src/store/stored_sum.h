@@ -4,9 +4,9 @@
 #include "store/stored.h"
 
 /*
- * Sums of stored results. Counts add up; means are weighted by the packets that each stands for; the standard deviation
- * is that of all packets, pooled from those of the intervals. Quantiles cannot be added up: the range over the
- * intervals is given.
+ * Sums of stored results, or of minutes, hours or days. Counts add up, those of samples as the packets that each stands
+ * for; means are weighted by them; the standard deviation is that of all packets, pooled from those of the intervals.
+ * Quantiles are those of the sum of histograms.
  */
 
 /* The extremes of a number and their intervals. count 0: there are none. */
@@ -33,8 +33,11 @@ struct ow_stored_sum {
 	uint64_t samples;                 /* packets whose delay is in the mean */
 	double decided, decided_lost;     /* weighted by the packets that a packet of a sample stands for */
 	double weight, mean_ns, m2;       /* packets with a delay, their mean, sum of squared deviations */
-	struct ow_stored_extreme min_ns, max_ns, mean, p99_ns, loss;
-	uint64_t above_p99; /* intervals whose p99 is above the given limit */
+	struct ow_delay_histogram delays; /* of these, where they are known */
+	bool active;                      /* some are probes */
+	uint64_t rows;                    /* with a delay: intervals, minutes, hours or days */
+	struct ow_stored_extreme min_ns, max_ns, mean, p99_ns, loss; /* of these */
+	uint64_t above_p99; /* those of them whose p99 is above the given limit */
 	uint64_t clock_unknown;
 	int64_t clock_error_ns; /* the worst sum of both clocks' bounds; -1: none known */
 };
@@ -78,6 +81,8 @@ double ow_stored_sum_loss(const struct ow_stored_sum *sum);
 /* NaN: no delay is known. */
 double ow_stored_sum_mean(const struct ow_stored_sum *sum);
 double ow_stored_sum_stddev(const struct ow_stored_sum *sum);
+/* Without the error of the clocks. NONE: the delays of too many packets are not in a histogram. */
+struct ow_value ow_stored_sum_quantile(const struct ow_stored_sum *sum, double q);
 /* Measured intervals as a share of all, those that are missing included. NaN: there are none. */
 double ow_stored_sum_availability(const struct ow_stored_sum *sum);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -121,9 +122,9 @@ static void sums(void **state)
 	expect_out("r.db --summary", "--- voice london>paris ---\n600 intervals from 2023-11-14 22:13:20 to "
 	                             "2023-11-14 22:23:20 UTC\n540 measured (90.0%), 60 unknown\n");
 	assert_non_null(strstr(out, "54,000,000 sent, 53,854,860 received, 145,140 lost (0.269%)"));
-	assert_non_null(strstr(out, "p99 of intervals: 53 us to 9 ms, worst at 11-14 22:20:00"));
+	assert_non_null(strstr(out, "worst p99 of intervals: 9 ms at 11-14 22:20:00"));
 	assert_non_null(strstr(out, "120 unknown: paris does not answer, 11-14 22:18:20 to 11-14 22:19:19"));
-	assert_non_null(strstr(out, "cannot be added up"));
+	assert_non_null(strstr(out, "no quantiles: of 53,848,380 packets of 53,848,380 only the mean is known"));
 	expect_out("r.db --summary by hour --from london", "2023-11-14 22:00 voice london>paris");
 	expect_out("r.db --summary by day", "2023-11-14 voice london>paris");
 	expect_out("r.db --summary by segment", "--- london-paris ---\n1,200 intervals");
@@ -138,6 +139,106 @@ static void sums(void **state)
 	assert_non_null(root);
 	assert_string_equal(json_string_value(json_object_get(root, "cause")), "paris does not answer");
 	json_decref(root);
+}
+
+/* -- a year ------------------------------------------------------------------------------------------------------- */
+
+#define DAYS    400
+#define HOUR_NS (INT64_C(3600) * 1000000000)
+#define DAY_NS  (24 * HOUR_NS)
+/* Delays of an hour. */
+#define DELAYS 40
+
+static int64_t year_delay[DAYS * 24 * DELAYS];
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Hours, the last of which has begun now; of 40 packets each, some hours are slow. Old ones are deleted. */
+static int64_t fill_year(void)
+{
+	struct ow_store *store;
+	int64_t now = time(NULL) * INT64_C(1000000000) / HOUR_NS * HOUR_NS;
+	assert_int_equal(ow_store_open("y.db", &store, NULL), 0);
+	for (int64_t i = 0; i < DAYS * 24; i++) {
+		struct ow_interval_result r = sample_live(i);
+		int64_t *delay = year_delay + i * DELAYS;
+		r.start_ns = now - (DAYS * 24 - i - 1) * HOUR_NS;
+		r.length_ns = HOUR_NS;
+		r.sent = r.received = r.matched = r.samples = DELAYS;
+		r.lost = r.late = r.late_received = r.extra = r.duplicated = r.ambiguous = 0;
+		for (int64_t k = 0; k < DELAYS; k++)
+			delay[k] = 1000000 + k * 10000 + (i % 50 == 0 ? 20000000 + i * 1000 : i * 10);
+		qsort(delay, DELAYS, sizeof *delay, by_value);
+		ow_delay_histogram_sample(delay, DELAYS, DELAYS, &r.delays);
+		assert_int_equal(ow_store_add(store, &r, NULL), 0);
+	}
+	struct ow_store_limits limits = {.retention_ns = {7 * DAY_NS, 90 * DAY_NS, 300 * DAY_NS}};
+	while (ow_store_trim(store, &limits, now, NULL) > 0)
+		continue;
+	ow_store_close(store);
+	return now;
+}
+
+/* The p99 of all packets of these hours, except for the newest ones, is within the interval that is printed, and that is narrow. */
+static void check_p99(const char *arguments, const char *level, int64_t hours, int64_t newer)
+{
+	size_t count = (size_t)hours * DELAYS;
+	int64_t *all = malloc(count * sizeof *all);
+	expect(arguments, 0);
+	json_t *root = json_loads(out, JSON_DISABLE_EOF_CHECK, NULL);
+	assert_non_null(root);
+	assert_string_equal(json_string_value(json_object_get(root, "period")), level);
+	assert_int_equal(json_integer_value(json_object_get(root, "sent")), count);
+	memcpy(all, year_delay + sizeof year_delay / sizeof *year_delay - count - (size_t)newer * DELAYS,
+	       count * sizeof *all);
+	qsort(all, count, sizeof *all, by_value);
+	double truth = (double)all[(count * 99 + 99) / 100 - 1];
+	const json_t *bounds = json_object_get(json_object_get(json_object_get(root, "ci95"), "quantiles"), "0.99");
+	double low = json_number_value(json_array_get(bounds, 0)), high = json_number_value(json_array_get(bounds, 1));
+	if (!(low <= truth && truth <= high && high - low < truth / 8))
+		fail_msg("%s: p99 of %g is not in [%g, %g]", arguments, truth, low, high);
+	json_decref(root);
+	free(all);
+}
+
+/* The finest level that has all of the time, and what it says is true. */
+static void levels(void **state)
+{
+	(void)state;
+	char line[200];
+	int64_t now = fill_year(), hour = now / 1000000000 - 3600 * 24 * DAYS + 3600, midnight;
+	/* The newest hour is not added up yet. */
+	snprintf(line, sizeof line, "y.db --summary --json --since %lld", (long long)(now / 1000000000 - 24 * 3600));
+	check_p99(line, "interval", 25, 0);
+	snprintf(line, sizeof line, "y.db --summary --json --since %lld --until %lld",
+	         (long long)(now / 1000000000 - 48 * 24 * 3600), (long long)(now / 1000000000));
+	expect(line, 0);
+	assert_non_null(strstr(err, "by minutes"));
+	assert_non_null(strstr(out, "\"intervals\": 1152, \"measured\": 1152"));
+	/* Whole days, the oldest of which no other level has. */
+	midnight = (hour + 86399) / 86400 * 86400;
+	snprintf(line, sizeof line, "y.db --summary --json --since %lld", (long long)midnight);
+	expect(line, 0);
+	assert_non_null(strstr(err, "by days"));
+	snprintf(line, sizeof line, "y.db --summary --json --period day --since %lld", (long long)midnight);
+	check_p99(line, "day", (now / 1000000000 - midnight) / 3600, 1);
+	assert_string_equal(err, "");
+	/* Of a list as well; and the newest ones are always results. */
+	expect("y.db --since -200d --until -199d", 0);
+	assert_non_null(strstr(err, "by hours"));
+	assert_int_equal(lines(), 24 + 4);
+	expect("y.db --limit 1 --json", 0);
+	assert_null(strstr(out, "\"intervals\""));
+	expect("y.db --period minute --worst 2 by p99 --json", 0);
+	assert_int_equal(lines(), 2);
+	expect("y.db --period hour --csv -", 0);
+	assert_non_null(strstr(out, ",delay_histogram,"));
+	expect_error("y.db --period week", 2, "'week'");
+	expect_error("y.db --period day --events", 2, "exclude each other");
 }
 
 static void files(void **state)
@@ -210,11 +311,13 @@ int main(void)
 	setenv("TZ", "UTC", 1);
 	fill();
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists), cmocka_unit_test(json_lines), cmocka_unit_test(sums),
-		cmocka_unit_test(files), cmocka_unit_test(thresholds), cmocka_unit_test(errors),
+		cmocka_unit_test(lists),  cmocka_unit_test(json_lines), cmocka_unit_test(sums),
+		cmocka_unit_test(files),  cmocka_unit_test(thresholds), cmocka_unit_test(errors),
+		cmocka_unit_test(levels),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	static const char *const names[] = {"out", "err", "r.db", "r.db-wal", "r.db-shm", "r.csv", "r.svg", "r.png"};
+	static const char *const names[] = {"out",   "err",   "r.db", "r.db-wal", "r.db-shm", "r.csv",
+	                                    "r.svg", "r.png", "y.db", "y.db-wal", "y.db-shm"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unlink(names[i]);
 	rmdir(folder);
