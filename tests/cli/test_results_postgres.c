@@ -154,6 +154,15 @@ static void every_option(void **state)
 			same(line);
 		}
 	}
+	for (int i = 0; i < 3; i++) {
+		static const char *const periods[] = {"minute", "hour", "day"};
+		static const char *const shown[] = {"--json", "--csv -", "--summary"};
+		for (int k = 0; k < 3; k++) {
+			char line[100];
+			snprintf(line, sizeof line, "--period %s %s", periods[i], shown[k]);
+			same(line);
+		}
+	}
 	same("--events");
 	same("--events --json --since '2023-11-14 22:20'");
 	same("--events --limit 2");

@@ -88,7 +88,8 @@ class Postgres:
         """kill -9 of all of its processes, and recovery at the next start."""
         with open(os.path.join(self.data, "postmaster.pid")) as f:
             server = int(f.readline())
-        children = [int(pid) for pid in open(f"/proc/{server}/task/{server}/children").read().split()]
+        with open(f"/proc/{server}/task/{server}/children") as f:
+            children = [int(pid) for pid in f.read().split()]
         for pid in [server, *children]:
             try:
                 os.kill(pid, signal.SIGKILL)

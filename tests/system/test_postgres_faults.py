@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL fails while collectors write: nothing is lost, nothing is there twice, sums are right.
+
+Two feeders (tests/store/postgres_feeder.c) write the same minutes, in another order, again and again until each batch is
+stored. Meanwhile the server is killed, restarted, stopped, or its disk is full.
+"""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import servers
+
+FEEDER = os.environ.get("POSTGRES_FEEDER", "build/tests/store/postgres_feeder")
+POINTS, MINUTES = 40, 180
+
+
+def sums(table, length_s):
+    """Counts of each lane and hour or day, as rows."""
+    return (f"SELECT lane, start_ns / {length_s * 10**9}, sum(intervals), sum(sent), sum(lost), sum(matched) FROM {table} "
+            "GROUP BY 1, 2 ORDER BY 1, 2")
+
+
+@unittest.skipIf(servers.Postgres.why_not(), servers.Postgres.why_not())
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.server = servers.Postgres()
+        self.addCleanup(self.server.remove)
+        self.url = self.server.database("fleet")
+
+    def feed(self, seed):
+        feeder = subprocess.Popen([FEEDER, self.url, str(seed), str(POINTS), str(MINUTES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(feeder.stdout.close)
+        self.addCleanup(feeder.wait)
+        self.addCleanup(feeder.kill)
+        self.addCleanup(lambda: feeder.stdin and feeder.stdin.close())
+        return feeder
+
+    def finish(self, feeders):
+        said = ""
+        for feeder in feeders:
+            feeder.stdin.close()
+            feeder.stdin = None
+        for feeder in feeders:
+            out, _ = feeder.communicate(timeout=200)
+            self.assertEqual(feeder.returncode, 0, out)
+            self.assertTrue(out.endswith("done\n"), out)
+            said += out
+        return said
+
+    def sql(self, text):
+        return self.server.sql(text, "fleet")
+
+    def wait_for_rows(self, rows):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                if int(self.sql("SELECT count(*) FROM minute")[0][0]) >= rows:
+                    return
+            except RuntimeError:
+                pass  # no tables yet
+            time.sleep(0.05)
+        self.fail("the feeders do not write")
+
+    def check(self):
+        """Every minute once, the final one; hours are the sums of minutes, days of hours."""
+        self.assertEqual(self.sql("SELECT count(*), count(DISTINCT (lane, start_ns)), sum(final::int), sum(intervals), sum(sent) FROM minute"),
+                         [[str(POINTS * MINUTES), str(POINTS * MINUTES), str(POINTS * MINUTES), str(60 * POINTS * MINUTES), str(1000 * POINTS * MINUTES)]])
+        lost = sum(n * 7919 % 100 for n in range(POINTS * MINUTES))
+        self.assertEqual(self.sql("SELECT sum(lost) FROM minute"), [[str(lost)]])
+        self.assertEqual(self.sql("SELECT count(*) FROM lane"), [[str(POINTS)]])
+        self.assertEqual(self.sql("SELECT count(*) FROM rollup_due"), [["0"]])
+        ended = "(SELECT * FROM minute WHERE start_ns < (SELECT value::bigint FROM meta WHERE key = 'hour_until_ns')) AS ended"
+        self.assertEqual(self.sql(sums(ended, 3600)), self.sql(sums("hour", 3600)))
+        ended = "(SELECT * FROM hour WHERE start_ns < (SELECT value::bigint FROM meta WHERE key = 'day_until_ns')) AS ended"
+        self.assertEqual(self.sql(sums(ended, 86400)), self.sql(sums("day", 86400)))
+
+    def test_killed_and_restarted(self):
+        feeders = [self.feed(1), self.feed(2)]
+        self.wait_for_rows(1000)
+        self.server.kill()
+        time.sleep(0.3)
+        self.server.start()
+        self.wait_for_rows(4000)
+        self.server.restart(signal.SIGQUIT)
+        time.sleep(0.5)
+        self.server.restart(signal.SIGINT)
+        said = self.finish(feeders)
+        self.assertIn("postgresql://127.0.0.1:", said)
+        self.check()
+
+    def test_feeder_killed(self):
+        feeders = [self.feed(1), self.feed(2)]
+        self.wait_for_rows(1000)
+        feeders[0].kill()
+        feeders[0] = self.feed(3)
+        self.finish(feeders)
+        self.check()
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root for a small file system")
+    def test_disk_full(self):
+        disk = os.path.join(self.server.folder, "disk")
+        os.mkdir(disk)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "small", disk], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", disk])
+        space = os.path.join(disk, "space")
+        os.mkdir(space)
+        subprocess.run(["chown", "postgres:", space], check=True)
+        self.server.sql(f"CREATE TABLESPACE small LOCATION '{space}'")
+        self.server.sql("DROP DATABASE fleet")
+        self.server.sql("CREATE DATABASE fleet TABLESPACE small")
+        feeders = [self.feed(1), self.feed(2)]
+        self.wait_for_rows(500)
+        filler = os.path.join(disk, "filler")
+        try:
+            with open(filler, "wb", buffering=0) as f:
+                while True:
+                    f.write(bytes(4096))
+        except OSError:
+            pass
+        self.assertIn("No space left", feeders[0].stdout.readline())
+        os.remove(filler)
+        self.finish(feeders)
+        self.check()
+
+
+if __name__ == "__main__":
+    unittest.main()
