@@ -13,6 +13,7 @@ struct ow_match_host {
 	int (*run_pass)(void *arg, struct ow_match_pass *pass, struct ow_error *err);
 	void *arg;
 	struct ow_reader *reader[OW_SIDES]; /* of the paths; no other thread uses them between two passes */
+	bool estimates; /* the clock offset that it gives is an estimate, as for OW_CLOCK_ESTIMATED */
 };
 
 /* A match of two capture files, in progress or done. */
@@ -34,6 +35,8 @@ struct ow_match {
 	struct ow_hole hole[OW_SIDES * OW_SILENCES_MAX];
 	char *warning[OW_MATCH_WARNINGS];
 	size_t warnings;
+	const char *unsent
+		[OW_DIRECTIONS]; /* the one of them about packets that arrived without having been sent; or NULL */
 };
 
 /*

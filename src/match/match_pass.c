@@ -84,6 +84,13 @@ static int log_add(struct ow_pass_log *log, const struct ow_pass_note *note)
 	return 0;
 }
 
+/* After a failure nothing more is told. */
+static void log_note(struct ow_match_pass *p, const struct ow_pass_note *note)
+{
+	if (!p->failed)
+		fail(p, log_add(p->log, note));
+}
+
 /* A part of a superframe has the id of the whole: its position makes the difference. */
 static uint64_t piece_id(const struct ow_record *record)
 {
@@ -303,12 +310,12 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 	if (p->events)
 		tell_pair(p, pair, direction, certainty, packets);
 	if (p->log)
-		fail(p, log_add(p->log, &(struct ow_pass_note){.number = {a->number, b->number},
-		                                               .time_ns = {a_ns, b_ns},
-		                                               .flow = {a->flow, b->flow},
-		                                               .bytes = pair->record[ow_sender_of(direction)]->bytes,
-		                                               .fate = OW_FATE_MATCHED,
-		                                               .ambiguous = certainty != OW_CERTAIN}));
+		log_note(p, &(struct ow_pass_note){.number = {a->number, b->number},
+		                                   .time_ns = {a_ns, b_ns},
+		                                   .flow = {a->flow, b->flow},
+		                                   .bytes = pair->record[ow_sender_of(direction)]->bytes,
+		                                   .fate = OW_FATE_MATCHED,
+		                                   .ambiguous = certainty != OW_CERTAIN});
 }
 
 /* Whether flows behind a NAT are still to be paired, from unique packets. */
@@ -402,7 +409,7 @@ static void note_meeting(struct ow_match_pass *p, const struct ow_meeting *m)
 	                            .ambiguous = m->untimed};
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		note.time_ns[side] = shown_time(p, side, m->time_ns[side]);
-	fail(p, log_add(p->log, &note));
+	log_note(p, &note);
 }
 
 /* The same for many at a time, in a pass without intervals, events and fragments. */
@@ -542,7 +549,7 @@ static void note_single(struct ow_match_pass *p, enum ow_side side, const struct
 	note.number[side] = record->number;
 	note.time_ns[side] = shown_time(p, side, record->time_ns);
 	note.flow[side] = record->flow;
-	fail(p, log_add(p->log, &note));
+	log_note(p, &note);
 }
 
 /* Reports intervals and events of a packet that only one side saw, when its fate is final. */

@@ -230,6 +230,12 @@ static int warn_same(struct ow_match *m)
 	               : 0;
 }
 
+/* Whether there is no better offset to ask for. */
+static bool clock_is_estimated(const struct ow_match *m)
+{
+	return m->options.clock == OW_CLOCK_ESTIMATED || m->host.estimates;
+}
+
 static int warn_clock(struct ow_match *m, unsigned d)
 {
 	const struct ow_delay *delay = &m->report.direction[d].delay;
@@ -249,13 +255,14 @@ static int warn_clock(struct ow_match *m, unsigned d)
 		/* Files do not contain the error of their clocks. */
 		char apart[OW_DURATION_TEXT];
 		ow_duration_text(-(double)delay->min_ns, apart);
-		return warn(m,
-		            "%s: minimum delay %s is impossible: the clocks are apart by at least %s (%s is behind)%s; "
-		            "--offset auto estimates the difference",
-		            way, text, apart, d == OW_A_TO_B ? "B" : "A",
-		            -delay->min_ns < OW_LATE_STAMP_NS ? ", or the sender's stamps are late" : "");
+		return warn(
+			m, "%s: minimum delay %s is impossible: the clocks are apart by at least %s (%s is behind)%s%s",
+			way, text, apart, d == OW_A_TO_B ? "B" : "A",
+			-delay->min_ns < OW_LATE_STAMP_NS ? ", or the sender's stamps are late" : "",
+			clock_is_estimated(m) ? ", by the offset that other points show"
+					      : "; --offset auto estimates the difference");
 	}
-	if (delay->min_ns > SLOW_FLOOR_NS && m->options.clock != OW_CLOCK_ESTIMATED)
+	if (delay->min_ns > SLOW_FLOOR_NS && !clock_is_estimated(m))
 		return warn(m, "%s: minimum delay %s is rather a difference of the clocks; --offset auto estimates it",
 		            way, text);
 	return 0;
@@ -401,10 +408,9 @@ static int warn_drift(struct ow_match *m)
 		return r < 0 ? r : warn_step(m);
 	char text[OW_DURATION_TEXT];
 	ow_duration_text(fabs(ppb) * (double)(b->last_ns - b->first_ns) / 1e9, text);
-	return warn(m,
-	            "the clocks seem to drift apart: that of B %s %.3f ppm, %s over the capture; --offset auto "
-	            "corrects for it",
-	            ppb > 0 ? "gains" : "loses", fabs(ppb) / 1e3, text);
+	return warn(m, "the clocks seem to drift apart: that of B %s %.3f ppm, %s over the capture; %s",
+	            ppb > 0 ? "gains" : "loses", fabs(ppb) / 1e3, text,
+	            clock_is_estimated(m) ? "delays are not corrected for it" : "--offset auto corrects for it");
 }
 
 /* Unclassified flows of a side: all of them, and those whose key the other side also has, without any match. */
@@ -851,17 +857,24 @@ static int warn_unsent(struct ow_match *m, unsigned d)
 	bool many = (double)unsent > MANY_UNSENT * (double)r->received;
 	if (unsent < FEW_UNSENT || (!many && !misses_alike(m, d)))
 		return 0;
+	size_t said = m->warnings;
+	int result = 0;
 	if ((double)r->lost <= MANY_LOST * (double)r->sent)
-		return warn(m,
-		            "%s: %llu packets arrived that %s does not show: that capture dropped packets, and those "
-		            "that it dropped of the other direction count as lost; or traffic joins between the points",
-		            way_name(d), (unsigned long long)unsent, name(from));
-	return warn(
-		m,
-		"%s: %llu packets arrived that %s does not show, and %llu that it shows did not arrive: the captures "
-		"dropped packets (tcpdump says how many), or something on the way changes some; the loss may not be "
-		"that of the network",
-		way_name(d), (unsigned long long)unsent, name(from), (unsigned long long)r->lost);
+		result = warn(
+			m,
+			"%s: %llu packets arrived that %s does not show: that capture dropped packets, and those "
+			"that it dropped of the other direction count as lost; or traffic joins between the points",
+			way_name(d), (unsigned long long)unsent, name(from));
+	else
+		result = warn(m,
+		              "%s: %llu packets arrived that %s does not show, and %llu that it shows did not arrive: "
+		              "the captures "
+		              "dropped packets (tcpdump says how many), or something on the way changes some; the loss "
+		              "may not be "
+		              "that of the network",
+		              way_name(d), (unsigned long long)unsent, name(from), (unsigned long long)r->lost);
+	m->unsent[d] = m->warnings > said ? m->warning[said] : NULL;
+	return result;
 }
 
 /* Warnings in their order: about everything, or about each side or direction. */

@@ -22,6 +22,7 @@
 #include <sys/random.h>
 
 #define WARNINGS_MAX 200
+#define UNSENT_FEW   0.05                /* share of packets without a sender that a warning is not about */
 #define NOTES_MAX    (UINT32_C(1) << 18) /* of the logs of all pairs together: 16 MB */
 
 /* A pair that is matched. */
@@ -51,6 +52,8 @@ struct ow_path {
 	struct pair pair[OW_PATH_PAIRS];
 	struct ow_reader *reader[OW_PATH_POINTS]; /* for all pairs */
 	unsigned rounds;
+	unsigned phase, phases; /* of the run, for progress */
+	double done;
 	uint32_t clocks; /* bit p: the offset of point p is known */
 	struct ow_path_join_result joined;
 	struct ow_path_segment segment[OW_PATH_PAIRS];
@@ -212,10 +215,25 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 	return ow_path_stream_put(pair->stream, &told);
 }
 
+/* How much of this phase is done. The pairs do not know how many passes are left: it never goes back. */
+static void show_progress(struct ow_path *path, double done)
+{
+	double all = (path->phase + (done < 1 ? done : 1)) / path->phases;
+	if (all <= path->done)
+		return;
+	path->done = all;
+	path->options.match.on_progress(path->options.match.arg, all);
+}
+
 static void on_progress(void *arg, double done)
 {
-	const struct ow_path *path = ((const struct pair *)arg)->path;
-	path->options.match.on_progress(path->options.match.arg, done);
+	show_progress(((const struct pair *)arg)->path, done);
+}
+
+/* Whether all packets are told, and not only those that not all points show. */
+static bool wants_every(const struct ow_path *path)
+{
+	return path->options.match.on_packet || path->options.on_path_packet;
 }
 
 static int open_readers(struct ow_path *path, struct ow_error *err)
@@ -249,6 +267,7 @@ static void set_pair(struct ow_path *path, unsigned k, struct ow_rounds_pair *re
 	options->seed = options->seed ? options->seed : path->seed | 1;
 	if (k != 0)
 		options->interval_ns = 0;
+	ret_pair->estimates = options->clock == OW_CLOCK_ESTIMATED;
 	set_clock(path, k, options);
 }
 
@@ -302,12 +321,14 @@ static int match_pairs(struct ow_path *path, struct ow_error *err)
 	bool estimated = path->options.match.clock == OW_CLOCK_ESTIMATED;
 	unsigned neighbours = path->report.points;
 	path->clocks = 1;
+	path->phases = 1 + estimated + wants_every(path);
 	path->report.clocks_joined = estimated;
 	int r = open_readers(path, err);
 	if (r == 0 && !estimated)
 		r = match_together(path, 1, path->pairs, true, err);
 	if (r == 0 && estimated) {
 		r = match_together(path, 1, neighbours, false, err);
+		path->phase++;
 		bool all = clocks_known(path);
 		for (unsigned k = neighbours; k < path->pairs && r == 0 && !all; k++)
 			r = match_together(path, k, k + 1, false, err);
@@ -494,6 +515,7 @@ struct joining {
 	struct ow_path_join *join;
 	int64_t now_ns[OW_PATH_PAIRS];
 	uint64_t matched[OW_DIRECTIONS]; /* that were added, of both ends */
+	int failed;                      /* negative errno: of any pair, and nothing more is added */
 };
 
 static int join_event(struct joining *j, unsigned k, const struct ow_packet_event *event)
@@ -504,7 +526,9 @@ static int join_event(struct joining *j, unsigned k, const struct ow_packet_even
 	j->now_ns[k] = time_ns > j->now_ns[k] ? time_ns : j->now_ns[k];
 	if (k == 0 && event->fate == OW_FATE_MATCHED)
 		j->matched[event->direction] += event->packets;
-	return ow_path_join_add(j->join, k, &told);
+	if (j->failed == 0)
+		j->failed = ow_path_join_add(j->join, k, &told);
+	return j->failed;
 }
 
 static int join_note(struct joining *j, unsigned k, const struct ow_pass_note *note)
@@ -560,8 +584,10 @@ static int on_event(void *arg, const struct ow_packet_event *event)
 {
 	const struct teller *teller = arg;
 	const struct ow_match_options *options = &teller->joining->path->options.match;
-	int r = teller->pair == 0 && options->on_packet ? options->on_packet(options->arg, event) : 0;
-	return r == 0 ? join_event(teller->joining, teller->pair, event) : r;
+	struct joining *joining = teller->joining;
+	if (teller->pair == 0 && options->on_packet && joining->failed == 0)
+		joining->failed = options->on_packet(options->arg, event);
+	return joining->failed == 0 ? join_event(joining, teller->pair, event) : joining->failed;
 }
 
 /* What was told cannot be told again: the pass must not fail for a reason that an earlier one shows. */
@@ -581,6 +607,20 @@ static bool can_join_pass(const struct ow_path *path, struct ow_joint_pass *ret_
 	return can && ow_joint_pass_select(ret_set) == ret_set->passes;
 }
 
+/* The pass of the pair that reads for all. */
+static void on_joint_progress(void *arg)
+{
+	struct pair *pair = arg;
+	const struct ow_match_pass *pass = &pair->match->pass;
+	double done = 0, size = 0;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		done += (double)pass->position[side];
+		size += (double)ow_reader_info(pass->input[side].reader)->size_bytes;
+	}
+	if (size > 0)
+		show_progress(pair->path, done / size);
+}
+
 /* Lets a pair tell its packets in the next pass: every one, or those that not all points show. */
 static void tell_to(struct pair *pair, struct teller *teller, bool every)
 {
@@ -593,7 +633,8 @@ static void tell_to(struct pair *pair, struct teller *teller, bool every)
 	match->pass.events = every;
 	match->options.on_packet = every ? on_event : NULL;
 	match->options.arg = teller;
-	match->pass.progress = NULL;
+	match->pass.progress = every && pair->path->options.match.on_progress ? on_joint_progress : NULL;
+	match->pass.progress_arg = pair;
 }
 
 /* One more pass for all pairs, by their final plans, in which they tell their packets. */
@@ -635,7 +676,7 @@ static int join_streams(struct ow_path *path, struct ow_path_join *join, struct 
 
 static int follow_packets(struct ow_path *path, struct ow_error *err)
 {
-	bool every = path->options.match.on_packet || path->options.on_path_packet;
+	bool every = wants_every(path);
 	struct joining joining = {.path = path};
 	struct ow_joint_pass set;
 	int64_t window_ns = OW_NS_PER_S;
@@ -783,6 +824,20 @@ static int warn_pair(struct ow_path *path, const char *from, const char *to, con
 	              : warn(path, "%s (A) and %s (B) by themselves: %s", from, to, text);
 }
 
+/* What a pair takes for packets that were not sent, another point shows as sent: the path says so. */
+static bool is_explained(const struct ow_path *path, unsigned k, const char *text)
+{
+	const struct ow_match *match = path->pair[k].match;
+	bool explained = false;
+	for (unsigned d = 0; d < OW_DIRECTIONS && k > 0; d++) {
+		const struct ow_result *pair = &ow_match_report(match)->direction[d];
+		const struct ow_result *left = &path->segment[k - 1].result[d];
+		explained |= text == match->unsent[d] && (double)(left->extra - left->duplicated) <=
+		                                                 UNSENT_FEW * (double)(pair->extra - pair->duplicated);
+	}
+	return explained;
+}
+
 static int warn_pairs(struct ow_path *path)
 {
 	int r = 0;
@@ -794,8 +849,10 @@ static int warn_pairs(struct ow_path *path)
 		if (!pair->match && neighbours)
 			r = warn(path, "%s and %s: %s", from, to, pair->err.text);
 		const struct ow_match_report *report = pair->match ? ow_match_report(pair->match) : NULL;
-		for (size_t i = 0; report && (neighbours || k == 0) && i < report->warnings && r == 0; i++)
-			r = warn_pair(path, from, to, report->warning[i]);
+		for (size_t i = 0; report && (neighbours || k == 0) && i < report->warnings && r == 0; i++) {
+			if (!is_explained(path, k, report->warning[i]))
+				r = warn_pair(path, from, to, report->warning[i]);
+		}
 	}
 	return r;
 }
@@ -866,7 +923,8 @@ int ow_path_match(const struct ow_path_point *point, unsigned points, const stru
 		r = match_pairs(path, err);
 	if (r == 0)
 		r = cut_alike(path, err);
-	if (r == 0 && (options->match.on_packet || options->on_path_packet || has_singles(path)))
+	path->phase = path->phases - wants_every(path);
+	if (r == 0 && (wants_every(path) || has_singles(path)))
 		r = follow_packets(path, err);
 	if (r == 0 && (r = fill_report(path)) < 0)
 		ow_error_set(err, -r, "out of memory");

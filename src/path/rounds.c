@@ -110,8 +110,10 @@ static void *drive(void *arg)
 	struct rounds *r = d->rounds;
 	struct ow_rounds_pair *pair = d->pair;
 	pthread_mutex_lock(&r->baton);
-	const struct ow_match_host host = {
-		.run_pass = run_pass, .arg = d, .reader = {pair->reader[OW_SIDE_A], pair->reader[OW_SIDE_B]}};
+	const struct ow_match_host host = {.run_pass = run_pass,
+	                                   .arg = d,
+	                                   .reader = {pair->reader[OW_SIDE_A], pair->reader[OW_SIDE_B]},
+	                                   .estimates = pair->estimates};
 	pair->result = ow_match_files_hosted(pair->path[OW_SIDE_A], pair->path[OW_SIDE_B], &pair->options, &host,
 	                                     &pair->match, &pair->err);
 	d->state = ENDED;
@@ -124,6 +126,8 @@ static void *drive(void *arg)
 int ow_rounds_run(struct ow_rounds_pair *pair, unsigned pairs, unsigned *round)
 {
 	struct rounds r = {.drivers = pairs, .round = round, .driver = calloc(pairs, sizeof *r.driver)};
+	for (unsigned i = 0; i < pairs && !r.driver; i++)
+		pair[i].result = -ENOMEM;
 	if (!r.driver)
 		return -ENOMEM;
 	pthread_mutex_init(&r.baton, NULL);

@@ -13,6 +13,7 @@ struct ow_rounds_pair {
 	const char *path[OW_SIDES];
 	struct ow_reader *reader[OW_SIDES];
 	struct ow_match_options options;
+	bool estimates; /* as in struct ow_match_host */
 	/* Results: */
 	int result; /* of ow_match_files */
 	struct ow_match *match;

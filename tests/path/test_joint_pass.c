@@ -287,12 +287,53 @@ static void a_part_of_the_time(void **state)
 	compare(&traffic, &options, 32);
 }
 
+static void on_progress(void *arg, double done)
+{
+	double *last = arg;
+	assert_true(done >= *last && done <= 1);
+	*last = done;
+}
+
+static int on_path_packet(void *arg, const struct ow_path_packet *packet)
+{
+	(void)packet;
+	assert_true(*(const double *)arg >= 0);
+	return 0;
+}
+
+/* However many passes the pairs take. */
+static void progress_never_goes_back(void **state)
+{
+	(void)state;
+	static const struct traffic traffic = {
+		.loss = 0.01, .back = 0.5, .ahead_ns = 40 * US, .floor_ns = 30 * US, .queue_ns = 30 * US};
+	for (unsigned i = 0; i < 4; i++) {
+		struct path p;
+		struct ow_path *path;
+		struct ow_path_point point[POINTS];
+		double last = 0;
+		struct ow_path_options options = {.match = defaults(), .keep_order = true};
+		options.match.clock = i & 1 ? OW_CLOCK_ESTIMATED : OW_CLOCK_NONE;
+		options.match.on_progress = on_progress;
+		options.match.arg = &last;
+		options.on_path_packet = i & 2 ? on_path_packet : NULL;
+		make_path(&p, &traffic, 41 + i);
+		for (unsigned k = 0; k < POINTS; k++)
+			point[k] = (struct ow_path_point){.name = p.file[k], .path = p.file[k]};
+		assert_int_equal(ow_path_match(point, POINTS, &options, &path, NULL), 0);
+		assert_true(last > 0);
+		ow_path_free(path);
+		end_path(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(traffic_of_all_kinds),
 		cmocka_unit_test(every_packet_is_told),
 		cmocka_unit_test(a_part_of_the_time),
+		cmocka_unit_test(progress_never_goes_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,8 +97,8 @@ class Scarce(command.Case):
         hops = [arg for i, path in enumerate(points) for arg in (("--hop", "") if i else ()) + ("--point", f"p{i}={path}")]
         done = command.oneway("simulate", "--packets", 400, "--router", "--loss", "0.02", "--reverse", "0.3", *hops)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.both(23, "match", "--json", *points, judge=judge)
-        self.both(29, "match", "--json", "--csv", self.path("out.csv"), *points, judge=judge)
+        self.both(17, "match", "--json", *points, judge=judge)
+        self.both(13, "match", "--json", "--csv", self.path("out.csv"), *points, judge=judge)
 
     def test_compare(self):
         def judge(name, expected, printed):
