@@ -12,6 +12,7 @@ int ow_cli_fleet(int argc, char **argv)
 		{"serve", "gives points their certificates, and renews them", ow_cli_fleet_serve},
 		{"enroll", "lets a point join: prints the three lines that it needs", ow_cli_fleet_enroll},
 		{"apply", "what the points measure: shows the difference, and brings it to them", ow_cli_fleet_apply},
+		{"status", "who is there, and how they are", ow_cli_fleet_status},
 		{"revoke", "puts a point out, within seconds", ow_cli_fleet_revoke},
 		{"follow", "on another host of the bus: keeps its list of users up to date", ow_cli_fleet_follow},
 		{"map", "draws the network that packets show, from samples of points or from captures",

@@ -12,6 +12,7 @@ int ow_cli_fleet_init(int argc, char **argv);
 int ow_cli_fleet_map(int argc, char **argv);
 int ow_cli_fleet_revoke(int argc, char **argv);
 int ow_cli_fleet_serve(int argc, char **argv);
+int ow_cli_fleet_status(int argc, char **argv);
 
 /* The option of all parts but init: the folder of the fleet. The target has const char *dir. */
 #define OW_OPTION_DIR(type)                                                                                      \

@@ -83,8 +83,15 @@ static int roll_out(const struct ow_fleet *fleet, const struct ow_fleet_plan *pl
 	if (r == 0)
 		r = ow_control_setup(fleet, bus, err);
 	how.bus = bus;
-	if (r == 0)
+	if (r == 0 && changes->count)
 		r = ow_rollout(&how, err);
+	/* What an interrupted run, or a bus that lost its disk, left undone. */
+	if (r == 0) {
+		r = ow_rollout_restore(&how, err);
+		if (r > 0)
+			printf("%d %s the bus did not have: published again\n", r,
+			       ow_plural((unsigned)r, "state that", "states that"));
+	}
 	ow_bus_free(bus);
 	ow_credential_done(&ca);
 	return r;
@@ -108,8 +115,9 @@ static int apply(struct ow_fleet *fleet, const char *file, bool dry_run, struct 
 		       dry_run && changes.count ? " (nothing was done)" : "");
 		fflush(stdout);
 	}
-	if (r == 0 && changes.count && !dry_run) {
-		r = keep_version(fleet, changes.version, bytes, size, err);
+	if (r == 0 && !dry_run) {
+		if (changes.count)
+			r = keep_version(fleet, changes.version, bytes, size, err);
 		if (r == 0)
 			r = roll_out(fleet, plan, &changes, err);
 	}

@@ -135,9 +135,11 @@ static int run(const struct arguments *args, struct ow_config **ref_config, stru
 	int r = ow_privileges_reduce((*ref_config)->user, sets_up_stamps(*ref_config), err);
 	if (r == 0)
 		r = measure(args, ref_config, err);
-	/* Next time with the desired state that was good before. */
-	if (r < 0 && (*ref_config)->fleet.version && !(*ref_config)->fleet.refused)
-		(void)ow_config_reject(*ref_config, err, &ignored);
+	/* Again with the desired state that was good before. */
+	if (r < 0 && ow_config_reject(*ref_config, err, &ignored) == 1) {
+		ow_cli_failed("point", err);
+		r = OW_POINT_RESTART;
+	}
 	return r;
 }
 

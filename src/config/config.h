@@ -167,6 +167,9 @@ void ow_config_free(struct ow_config *config);
  */
 int ow_config_check(const struct ow_config *config, struct ow_error *err);
 
+/* The part of the check that is about interfaces: whether this host has them. */
+int ow_config_check_interfaces(const struct ow_config *config, struct ow_error *err);
+
 /* The part of the check that needs only the configuration: whether filters compile. */
 int ow_config_check_filters(const struct ow_config *config, struct ow_error *err);
 

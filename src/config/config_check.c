@@ -283,6 +283,14 @@ int ow_config_check_filters(const struct ow_config *c, struct ow_error *err)
 	return r;
 }
 
+int ow_config_check_interfaces(const struct ow_config *c, struct ow_error *err)
+{
+	int r = 0;
+	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)
+		r = check_source(c, &c->interfaces[i], err);
+	return r;
+}
+
 int ow_config_check(const struct ow_config *c, struct ow_error *err)
 {
 	int r = check_file(c, "certificate", c->certificate, err);
@@ -296,7 +304,7 @@ int ow_config_check(const struct ow_config *c, struct ow_error *err)
 		r = check_store(c, err);
 	if (r == 0 && c->user && !ow_user_exists(c->user))
 		r = ow_error_set(err, ENOENT, "%s: user: '%.60s' does not exist", c->path, c->user);
-	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)
-		r = check_source(c, &c->interfaces[i], err);
+	if (r == 0)
+		r = ow_config_check_interfaces(c, err);
 	return r < 0 ? r : ow_config_check_filters(c, err);
 }

@@ -240,7 +240,8 @@ static uint64_t accepted_version(const char *folder)
 
 int ow_config_reject(const struct ow_config *config, const struct ow_error *why, struct ow_error *err)
 {
-	if (accepted_version(config->fleet.state) == config->fleet.version)
+	if (!config->fleet.version || config->fleet.refused ||
+	    accepted_version(config->fleet.state) == config->fleet.version)
 		return 0;
 	char *path = ow_state_path(config->fleet.state, OW_FLEET_TRIED), *text = NULL;
 	int n = asprintf(&text, "%ju %.400s", (uintmax_t)config->fleet.version, why->text);
@@ -249,7 +250,7 @@ int ow_config_reject(const struct ow_config *config, const struct ow_error *why,
 	if (n >= 0)
 		free(text);
 	free(path);
-	return r;
+	return r < 0 ? r : 1;
 }
 
 int ow_config_accept(const struct ow_config *config, struct ow_error *err)

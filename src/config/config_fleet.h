@@ -43,7 +43,8 @@ int ow_config_load_desired(const char *path, const char *bytes, size_t size, con
                            struct ow_config **ret_config, struct ow_error *err);
 /* Keeps the desired state of this configuration as the accepted one. */
 int ow_config_accept(const struct ow_config *config, struct ow_error *err);
-/* The point could not start with it: the next time it starts with the accepted one, unless this is it. */
+/* The point could not start: if that is a desired state's fault, the next time it starts with the accepted one, and this
+ * returns 1. */
 int ow_config_reject(const struct ow_config *config, const struct ow_error *why, struct ow_error *err);
 
 /* Adds the entries of a desired state to the tree, unless it has them. */

@@ -48,23 +48,28 @@ static const struct field fields[] = {
 };
 #define FIELDS (sizeof fields / sizeof *fields)
 
-void ow_health_print(FILE *out, const struct ow_health *health)
+void ow_health_members(struct ow_json *json, const char *name, const struct ow_health *health)
 {
-	struct ow_json json = {.out = out};
-	ow_json_object(&json, NULL);
+	ow_json_object(json, name);
 	for (size_t i = 0; i < FIELDS; i++) {
 		const struct field *f = &fields[i];
 		const void *value = (const char *)health + f->offset;
 		if (f->type == TEXT)
-			ow_json_string(&json, f->name, value);
+			ow_json_string(json, f->name, value);
 		else if (f->type == COUNT)
-			ow_json_count(&json, f->name, *(const uint64_t *)value);
+			ow_json_count(json, f->name, *(const uint64_t *)value);
 		else if (f->type == INTEGER)
-			ow_json_integer(&json, f->name, *(const int64_t *)value);
+			ow_json_integer(json, f->name, *(const int64_t *)value);
 		else
-			ow_json_flag(&json, f->name, *(const bool *)value);
+			ow_json_flag(json, f->name, *(const bool *)value);
 	}
-	ow_json_end(&json);
+	ow_json_end(json);
+}
+
+void ow_health_print(FILE *out, const struct ow_health *health)
+{
+	struct ow_json json = {.out = out};
+	ow_health_members(&json, NULL, health);
 }
 
 /* A point can publish anything as its health: texts are made clean, and numbers have their type. */

@@ -33,6 +33,9 @@ struct ow_health {
 	char config_kept[160]; /* keys that the point's own file decides */
 };
 
+struct ow_json;
+/* As a member of an object. */
+void ow_health_members(struct ow_json *json, const char *name, const struct ow_health *health);
 /* One line of JSON. */
 void ow_health_print(FILE *out, const struct ow_health *health);
 /* -EINVAL if it is not such a line. Members that are missing are 0; unknown ones are skipped. */

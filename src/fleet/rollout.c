@@ -44,6 +44,13 @@ static char *applied(const struct ow_fleet *fleet, const char *name, uint64_t *r
 	return body;
 }
 
+uint64_t ow_applied_version(const struct ow_fleet *fleet, const char *point)
+{
+	uint64_t version = 0;
+	free(applied(fleet, point, &version));
+	return version;
+}
+
 static int add_change(struct ow_changes *changes, const char *name, char *before, const char *after)
 {
 	if (before && strcmp(before, after) == 0) {
@@ -165,6 +172,31 @@ static int publish(const struct ow_rollout *how, const char *name, uint64_t vers
 	free(bytes);
 	free(path);
 	return r;
+}
+
+int ow_rollout_restore(const struct ow_rollout *how, struct ow_error *err)
+{
+	int restored = 0, r = 0;
+	for (unsigned i = 0; r == 0 && i < how->plan->count; i++) {
+		const char *name = how->plan->points[i].name;
+		char *path = applied_file(how->fleet, name), *bytes = NULL, *there = NULL;
+		size_t size, there_size = 0;
+		uint64_t revision;
+		struct ow_error ignored;
+		if (path && ow_state_read(path, OW_DESIRED_MAX, &bytes, &size, &ignored) == 0) {
+			r = ow_bus_get_key(how->bus, OW_BUCKET_CONFIG, name, &there, &there_size, &revision, err);
+			bool same = r == 0 && there_size == size && memcmp(there, bytes, size) == 0;
+			r = r == -ENOENT ? 0 : r;
+			if (r == 0 && !same)
+				r = ow_bus_put_key(how->bus, OW_BUCKET_CONFIG, name, bytes, size, OW_BUS_ANY, &revision,
+				                   err);
+			restored += r == 0 && !same;
+		}
+		free(there);
+		free(bytes);
+		free(path);
+	}
+	return r < 0 ? r : restored;
 }
 
 __attribute__((format(printf, 2, 3))) static void say(const struct ow_rollout *how, const char *format, ...)

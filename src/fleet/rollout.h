@@ -28,6 +28,9 @@ void ow_changes_done(struct ow_changes *changes);
 /* Lines that go, and lines that come, for each point. */
 void ow_changes_print(FILE *out, const struct ow_changes *changes);
 
+/* The version that a point should have; 0 = none. */
+uint64_t ow_applied_version(const struct ow_fleet *fleet, const char *point);
+
 struct ow_rollout {
 	const struct ow_fleet *fleet;
 	const struct ow_credential *ca;
@@ -37,6 +40,8 @@ struct ow_rollout {
 	void (*say)(const char *line);
 	volatile int *interrupted; /* may be NULL; then it ends where it is, and the rest is not changed */
 };
+/* Publishes again what the bus has lost. Returns the number of points. */
+int ow_rollout_restore(const struct ow_rollout *how, struct ow_error *err);
 /*
  * 0: every point that is there has accepted its state. -ECANCELED: a point refused, or fell silent, and what had been
  * changed was changed back; err has the reason.

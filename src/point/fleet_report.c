@@ -5,6 +5,7 @@
 #include "base/state_file.h"
 #include "base/time.h"
 #include "config/config_fleet.h"
+#include "exchange/session.h"
 #include "point/process.h"
 #include <errno.h>
 #include <oneway/oneway.h>
@@ -22,7 +23,7 @@ void ow_fleet_report_config(struct ow_fleet_report *report, const struct ow_conf
 	struct ow_health *h = &report->health;
 	snprintf(h->point, sizeof h->point, "%s", c->point);
 	snprintf(h->version, sizeof h->version, "%s", ow_version());
-	snprintf(h->state, sizeof h->state, "%s", c->fleet.waits ? "waiting" : "measuring");
+	snprintf(h->state, sizeof h->state, "%s", c->fleet.waits || !has_certificate(c) ? "waiting" : "measuring");
 	if (!h->started_ns)
 		h->started_ns = ow_clock_real_ns();
 	/* Before the process is confined. */
@@ -139,10 +140,24 @@ void ow_fleet_report_done(struct ow_fleet_report *report)
 	ow_process_free(report->process);
 }
 
+/* Whether the certificate that the fleet gave is there, and valid: it may have expired while the point was off. */
+static bool has_certificate(const struct ow_config *c)
+{
+	struct ow_tls *tls = NULL;
+	struct ow_error ignored;
+	struct ow_tls_options keys = {.certificate = c->certificate, .key = c->key, .ca = c->ca, .name = c->point};
+	size_t folder = strlen(c->fleet.state);
+	bool own = !c->certificate || strncmp(c->certificate, c->fleet.state, folder) != 0 ||
+	           c->certificate[folder] != '/';
+	bool valid = own || ow_tls_create(&keys, &tls, &ignored) == 0;
+	ow_tls_free(tls);
+	return valid;
+}
+
 /* Whether the point could start. */
 static bool is_ready(const struct ow_config *config)
 {
-	return !config->fleet.waits && (!config->certificate || access(config->certificate, R_OK) == 0);
+	return !config->fleet.waits && has_certificate(config);
 }
 
 int ow_fleet_wait(struct ow_config **ref_config, struct ow_error *err)

@@ -250,9 +250,11 @@ static void tell_state(struct output *out, int64_t now_ns)
  * The desired state of a fleet cannot be used as it is. If that takes a restart, the point ends, to be started again;
  * otherwise it refuses, and says why.
  */
-static void follow_fleet(struct output *out, const struct ow_config *next, int code, const struct ow_error *why)
+static void follow_fleet(struct output *out, const struct ow_config *next, int code, struct ow_error *why)
 {
-	if (code == -EBUSY || next->fleet.waits) {
+	bool restart = (code == -EBUSY || next->fleet.waits) && ow_config_check_interfaces(next, why) == 0 &&
+	               ow_config_check_filters(next, why) == 0;
+	if (restart) {
 		log_event(out, OW_EVENT_NOTICE, "the fleet's new configuration needs a restart: ending");
 		out->restart = true;
 		(void)raise(SIGTERM);
