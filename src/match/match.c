@@ -222,6 +222,7 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		struct ow_frame_choice choice = choice_of(&m->options, side);
+		choice.like = side == OW_SIDE_B ? &m->pass.input[OW_SIDE_A] : NULL;
 		int r = ow_record_reader_open(&m->pass.input[side], path[side], m->host.reader[side], &choice,
 		                              m->options.dedup_ns, ~m->planner.seed, err);
 		if (r < 0)

@@ -20,15 +20,27 @@
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
 #define TIME_MAX_NS ((INT64_C(1) << 62) - 1)
 
-static int compile_filters(struct ow_record_reader *input, const char *path, struct ow_error *err)
+/* Compiles a filter, or copies it from the reader that has it. */
+static int take_filter(const struct ow_packet_filter *compiled, const char *path, uint16_t linktype,
+                       const char *expression, struct ow_packet_filter *ret_filter, struct ow_error *err)
 {
+	int r = compiled ? ow_packet_filter_copy(compiled, linktype, ret_filter) : -ENOTSUP;
+	if (r == -ENOMEM)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	return r == 0 ? 0 : ow_packet_filter_compile(path, linktype, expression, ret_filter, err);
+}
+
+static int take_filters(struct ow_record_reader *input, const char *path, struct ow_error *err)
+{
+	const struct ow_frame_choice *choice = &input->choice;
+	const struct ow_record_reader *like = choice->like;
 	uint16_t linktype = ow_reader_info(input->reader)->linktype;
 	int r = 0;
-	if (input->choice.filter)
-		r = ow_packet_filter_compile(path, linktype, input->choice.filter, &input->filter, err);
-	for (unsigned i = 0; r == 0 && i < input->choice.classes; i++)
-		r = ow_packet_filter_compile(path, linktype, input->choice.class_filter[i], &input->class_filter[i],
-		                             err);
+	if (choice->filter)
+		r = take_filter(like ? &like->filter : NULL, path, linktype, choice->filter, &input->filter, err);
+	for (unsigned i = 0; r == 0 && i < choice->classes; i++)
+		r = take_filter(like ? &like->class_filter[i] : NULL, path, linktype, choice->class_filter[i],
+		                &input->class_filter[i], err);
 	return r;
 }
 
@@ -68,7 +80,7 @@ int ow_record_reader_open(struct ow_record_reader *input, const char *path, stru
 	if (r == 0)
 		r = find_stamps(input, path, err);
 	if (r == 0)
-		r = compile_filters(input, path, err);
+		r = take_filters(input, path, err);
 	if (r < 0) {
 		ow_record_reader_close(input);
 		return r;

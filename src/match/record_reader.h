@@ -52,6 +52,7 @@ struct ow_frame_choice {
 	unsigned classes;                /* at most OW_MATCH_CLASSES_MAX */
 	enum ow_class_by class_by;
 	enum ow_stamps stamps;
+	const struct ow_record_reader *like; /* a reader that has compiled the same filters; NULL = none */
 };
 
 struct ow_record_reader {

@@ -4,6 +4,8 @@
 
 #include "capture/filter.h"
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define LINKTYPE_ETHERNET 1
 #define LINKTYPE_RAW      101
@@ -21,6 +23,21 @@ int ow_packet_filter_compile(const char *name, uint16_t linktype, const char *ex
 	}
 	ret_filter->frames = true;
 	return ow_filter_compile(name, linktype, UINT16_MAX, expression, &ret_filter->program, err);
+}
+
+int ow_packet_filter_copy(const struct ow_packet_filter *filter, uint16_t linktype, struct ow_packet_filter *ret_filter)
+{
+	size_t bytes = filter->program.bf_len * sizeof *filter->program.bf_insns;
+	if (filter->frames && filter->linktype != linktype)
+		return -ENOTSUP;
+	struct bpf_insn *insns = malloc(bytes); /* pcap_freecode() frees it */
+	if (!insns)
+		return -ENOMEM;
+	memcpy(insns, filter->program.bf_insns, bytes);
+	*ret_filter = *filter;
+	ret_filter->linktype = linktype;
+	ret_filter->program.bf_insns = insns;
+	return 0;
 }
 
 void ow_packet_filter_done(struct ow_packet_filter *filter)

@@ -26,6 +26,12 @@ struct ow_packet_filter {
 /* linktype: LINKTYPE_ of the frames. name: of the interface or file, for messages. */
 int ow_packet_filter_compile(const char *name, uint16_t linktype, const char *expression,
                              struct ow_packet_filter *ret_filter, struct ow_error *err);
+/*
+ * Copies a compiled filter: libpcap needs seconds to compile an expression of thousands of hosts. -ENOTSUP: it examines
+ * frames of another link type, and has to be compiled; -ENOMEM.
+ */
+int ow_packet_filter_copy(const struct ow_packet_filter *filter, uint16_t linktype,
+                          struct ow_packet_filter *ret_filter);
 /* filter: compiled, or all zeros. */
 void ow_packet_filter_done(struct ow_packet_filter *filter);
 

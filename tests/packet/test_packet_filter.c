@@ -262,6 +262,28 @@ static void only_tcp_is_cut(void **state)
 	assert_int_equal(kept_of(&unfragmented, 1, NULL), OW_FILTER_TCP_BYTES);
 }
 
+/* A copy takes what the filter takes. One that examines frames is only good for frames of its link type. */
+static void copies_take_the_same(void **state)
+{
+	(void)state;
+	struct build b;
+	for (enum wrapping wrapping = 0; wrapping < WRAPPINGS; wrapping++) {
+		const struct ow_frame frame = wrap(&b, wrapping, 4);
+		static const char *const expressions[] = {"udp", "tcp", "ether[12:2] = 0x8100"};
+		for (size_t i = 0; i < 3; i++) {
+			struct ow_packet_filter filter, copy = {0};
+			struct ow_error err;
+			assert_int_equal(ow_packet_filter_compile("test", 1, expressions[i], &filter, &err), 0);
+			int r = ow_packet_filter_copy(&filter, frame.linktype, &copy);
+			assert_int_equal(r, i == 2 && frame.linktype != 1 ? -ENOTSUP : 0);
+			bool taken = ow_packet_filter_takes(&filter, &frame);
+			ow_packet_filter_done(&filter);
+			assert_true(r < 0 || ow_packet_filter_takes(&copy, &frame) == taken);
+			ow_packet_filter_done(&copy);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +293,7 @@ int main(void)
 		cmocka_unit_test(filters_tell_how_far_they_look),
 		cmocka_unit_test(caution),
 		cmocka_unit_test(only_tcp_is_cut),
+		cmocka_unit_test(copies_take_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
