@@ -23,7 +23,7 @@ void ow_fleet_report_config(struct ow_fleet_report *report, const struct ow_conf
 	struct ow_health *h = &report->health;
 	snprintf(h->point, sizeof h->point, "%s", c->point);
 	snprintf(h->version, sizeof h->version, "%s", ow_version());
-	snprintf(h->state, sizeof h->state, "%s", c->fleet.waits || !has_certificate(c) ? "waiting" : "measuring");
+	snprintf(h->state, sizeof h->state, "%s", c->fleet.waits ? "waiting" : "measuring");
 	if (!h->started_ns)
 		h->started_ns = ow_clock_real_ns();
 	/* Before the process is confined. */
@@ -173,6 +173,7 @@ int ow_fleet_wait(struct ow_config **ref_config, struct ow_error *err)
 	int r = 0;
 	while (r == 0 && !is_ready(*ref_config)) {
 		ow_fleet_report_config(&report, *ref_config);
+		snprintf(report.health.state, sizeof report.health.state, "waiting");
 		if (!ow_fleet_report_tick(&report, *ref_config, ow_clock_steady_ns(), &why))
 			fprintf(stderr, "oneway point: %s\n", why.text);
 		(void)sigtimedwait(&hup, NULL, &(struct timespec){.tv_sec = 1});
