@@ -13,6 +13,8 @@
 
 /* An hour is added up this long after its end: by then, most of its minutes are there. */
 #define GRACE_NS (300 * OW_NS_PER_S)
+/* How often the running hour and day are added up. */
+#define RUNNING_NS (600 * OW_NS_PER_S)
 /* Lanes in one step: a tenth of a second. */
 #define LANES 500
 
@@ -29,6 +31,7 @@ struct work {
 	struct ow_postgres *postgres;
 	enum ow_period period;
 	int64_t start_ns;
+	bool is_over;
 	struct range *range; /* of lanes */
 	size_t ranges, ranges_room;
 	int64_t lane[LANES]; /* those of this step */
@@ -108,14 +111,32 @@ static int put_ended(struct ow_postgres *p, enum ow_period period, int64_t until
 	                                  "' WHERE key = '%s_until_ns' AND value::bigint < %" PRId64 "; COMMIT",
 	         (int)period, INT64_MAX, length_ns, ow_periods[below(period)].table, until_ns - length_ns, length_ns,
 	         table, until_ns, ow_periods[below(period)].table, until_ns, table, until_ns);
-	int r = ow_postgres_run(p, sql, err);
-	if (r < 0 && ow_postgres_in_transaction(p))
-		ow_postgres_run(p, "ROLLBACK", NULL);
-	return r;
+	return ow_postgres_run(p, sql, err);
 }
 
-static int look_for_ended(struct ow_postgres *p, int64_t now_ns, struct ow_error *err)
+/* Puts what runs on the list as well, now and then: sums of months are made of hours, and must not lack the last ones. */
+static int put_running(struct ow_postgres *p, int64_t now_ns, struct ow_error *err)
 {
+	char sql[600];
+	int64_t hour_ns = ow_periods[OW_PERIOD_HOUR].length_ns, day_ns = ow_periods[OW_PERIOD_DAY].length_ns;
+	snprintf(sql, sizeof sql,
+	         "BEGIN; " LOCK("advisory_xact_lock",
+	                        FRONTIER) ";"
+	                                  "INSERT INTO rollup_due SELECT period, start, 0, %" PRId64
+	                                  " FROM meta AS last,"
+	                                  " (VALUES (%d, 'hour_until_ns', %" PRId64 "), (%d, 'day_until_ns', %" PRId64
+	                                  ")) AS p (period, key, length)"
+	                                  " JOIN meta USING (key), generate_series(meta.value::bigint, %" PRId64
+	                                  ", length) AS start"
+	                                  " WHERE last.key = 'running_ns' AND last.value::bigint < %" PRId64 ";"
+	                                  "UPDATE meta SET value = '%" PRId64 "' WHERE key = 'running_ns'; COMMIT",
+	         INT64_MAX, OW_PERIOD_HOUR, hour_ns, OW_PERIOD_DAY, day_ns, now_ns, now_ns - RUNNING_NS, now_ns);
+	return ow_postgres_run(p, sql, err);
+}
+
+static int look_for_due(struct ow_postgres *p, int64_t now_ns, struct ow_error *err)
+{
+	int64_t running_ns = 0;
 	int r = 0;
 	for (enum ow_period period = OW_PERIOD_HOUR; r == 0 && period <= OW_PERIOD_DAY; period++) {
 		int64_t length_ns = ow_periods[period].length_ns, until_ns = 0;
@@ -123,6 +144,13 @@ static int look_for_ended(struct ow_postgres *p, int64_t now_ns, struct ow_error
 		if ((r = ask_until(p, period, &until_ns, err)) == 0 && until_ns < ended_ns)
 			r = put_ended(p, period, ended_ns, err);
 	}
+	if (r == 0)
+		r = ow_postgres_ask(p, "SELECT value::bigint FROM meta WHERE key = 'running_ns'", &running_ns, err);
+	/* A clock that was set back must not stop it. */
+	if (r == 0 && (running_ns < now_ns - RUNNING_NS || running_ns > now_ns))
+		r = put_running(p, now_ns, err);
+	if (r < 0 && ow_postgres_in_transaction(p))
+		ow_postgres_run(p, "ROLLBACK", NULL);
 	return r;
 }
 
@@ -271,8 +299,10 @@ static char *rows_sql(const struct work *w)
 		return NULL;
 	fputs("SELECT ", out);
 	ow_row_select(out, ow_row_version());
-	fprintf(out, " FROM %s WHERE final AND start_ns >= %" PRId64 " AND start_ns < %" PRId64 " AND lane = ANY ('{",
-	        ow_periods[below(w->period)].table, w->start_ns, w->start_ns + ow_periods[w->period].length_ns);
+	/* An hour that is not over is not final. */
+	fprintf(out, " FROM %s WHERE %sstart_ns >= %" PRId64 " AND start_ns < %" PRId64 " AND lane = ANY ('{",
+	        ow_periods[below(w->period)].table, w->period == OW_PERIOD_HOUR ? "final AND " : "", w->start_ns,
+	        w->start_ns + ow_periods[w->period].length_ns);
 	for (size_t i = 0; i < w->lanes; i++)
 		fprintf(out, "%s%" PRId64, i ? "," : "", w->lane[i]);
 	fputs("}'::bigint[]) ORDER BY lane, start_ns", out);
@@ -295,6 +325,7 @@ static void finish_lane(struct adding *a)
 	if (a->lane < 0 || w->results == LANES)
 		return;
 	ow_rollup_result(a->rollup, &w->result[w->results]);
+	w->result[w->results].final = w->is_over;
 	w->result_lane[w->results++] = a->lane;
 }
 
@@ -373,14 +404,17 @@ static int store_results(const struct work *w, struct ow_error *err)
 static int do_work(struct work *w, struct ow_error *err)
 {
 	struct ow_postgres_part part = ow_postgres_part(w->period, w->start_ns);
-	int64_t mine = 0;
+	int64_t mine = 0, until_ns = 0;
 	int r = ow_postgres_add_part(w->postgres, &part, err);
 	if (r == 0)
 		r = ow_postgres_run(w->postgres, "BEGIN", err);
 	/* Two that add up the same hour could store the older sum last. */
 	if (r == 0)
 		r = ow_postgres_ask(w->postgres, LOCK("try_advisory_xact_lock", ROLLUP) "::int", &mine, err);
+	if (r == 0 && mine)
+		r = ask_until(w->postgres, w->period, &until_ns, err);
 	if (r == 0 && mine) {
+		w->is_over = w->start_ns < until_ns;
 		if ((r = take_due(w, err)) == 0 && (r = add_up(w, err)) == 0 && w->results &&
 		    (r = copy_results(w, err)) == 0)
 			r = store_results(w, err);
@@ -399,7 +433,7 @@ int ow_postgres_rollup_step(struct ow_postgres *p, int64_t now_ns, struct ow_err
 		return ow_error_set(err, ENOMEM, "%s: out of memory", ow_postgres_name(p));
 	w->postgres = p;
 	w->result = calloc(LANES, sizeof *w->result);
-	int r = w->result ? look_for_ended(p, now_ns, err) : no_memory(w, err);
+	int r = w->result ? look_for_due(p, now_ns, err) : no_memory(w, err);
 	if (r == 0)
 		r = each_row(p, "SELECT period, start_ns FROM rollup_due ORDER BY period, start_ns LIMIT 1", take_first,
 		             w, err);

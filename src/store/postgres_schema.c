@@ -82,7 +82,8 @@ static void put_tables(FILE *out)
 	fprintf(out,
 	        "INSERT INTO meta VALUES ('schema', '%d'), ('created_by', 'oneway %s'),\n"
 	        "  ('created_ns', (extract(epoch FROM now()) * 1000000)::bigint || '000'),\n"
-	        "  ('hour_until_ns', '0'), ('day_until_ns', '0'); -- added up before these times\n",
+	        "  ('hour_until_ns', '0'), ('day_until_ns', '0'), -- added up before these times\n"
+	        "  ('running_ns', '0'); -- when what is not over was added up the last time\n",
 	        ow_row_version(), ow_version());
 }
 

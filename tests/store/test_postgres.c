@@ -398,6 +398,35 @@ static void hours_and_days(void **state)
 	ow_postgres_writer_close(writer[1]);
 }
 
+/* The hour that is not over is there, not final, until it is over. */
+static void running_hour(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	struct ow_postgres_writer *writer = open_writer(NULL);
+	int64_t hour_ns = now_minute() / HOUR_NS * HOUR_NS - HOUR_NS;
+	ow_random_seed(&random, 4);
+	for (int i = 0; i < 60; i++) {
+		struct ow_interval_result r = minute_of(0, hour_ns + i * MINUTE_NS, &random);
+		write_one(writer, OW_PERIOD_MINUTE, &r);
+		if (i == 20)
+			maintain(writer, hour_ns + 21 * MINUTE_NS);
+		if (i == 25) /* too soon */
+			maintain(writer, hour_ns + 26 * MINUTE_NS);
+		assert_int_equal(ask("SELECT coalesce(sum(intervals)::bigint, 0) FROM hour WHERE NOT final"),
+		                 i < 20 ? 0 : 21 * 60);
+	}
+	assert_int_equal(ask("SELECT sum(intervals)::bigint FROM day WHERE NOT final"), 21 * 60);
+	maintain(writer, hour_ns + 63 * MINUTE_NS);
+	assert_int_equal(ask("SELECT sum(intervals)::bigint FROM hour WHERE NOT final"), 60 * 60);
+	maintain(writer, hour_ns + 66 * MINUTE_NS);
+	assert_int_equal(ask("SELECT sum(intervals)::bigint FROM hour WHERE final"), 60 * 60);
+	assert_int_equal(ask("SELECT count(*) FROM hour"), 1);
+	maintain(writer, hour_ns + 80 * MINUTE_NS);
+	assert_int_equal(ask("SELECT sum(intervals)::bigint FROM day"), 60 * 60);
+	ow_postgres_writer_close(writer);
+}
+
 /* -- partitions --------------------------------------------------------------------------------------------------- */
 
 static void old_parts(void **state)
@@ -544,10 +573,15 @@ static void roles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(every_column, fresh),   cmocka_unit_test_setup(any_text, fresh),
-		cmocka_unit_test_setup(any_order, fresh),      cmocka_unit_test_setup(refused, fresh),
-		cmocka_unit_test_setup(hours_and_days, fresh), cmocka_unit_test_setup(old_parts, fresh),
-		cmocka_unit_test_setup(versions, fresh),       cmocka_unit_test(no_passwords),
+		cmocka_unit_test_setup(every_column, fresh),
+		cmocka_unit_test_setup(any_text, fresh),
+		cmocka_unit_test_setup(any_order, fresh),
+		cmocka_unit_test_setup(refused, fresh),
+		cmocka_unit_test_setup(hours_and_days, fresh),
+		cmocka_unit_test_setup(running_hour, fresh),
+		cmocka_unit_test_setup(old_parts, fresh),
+		cmocka_unit_test_setup(versions, fresh),
+		cmocka_unit_test(no_passwords),
 		cmocka_unit_test_setup(roles, fresh),
 	};
 	server = getenv("ONEWAY_POSTGRES");

@@ -71,10 +71,10 @@ class Faults(unittest.TestCase):
         self.assertEqual(self.sql("SELECT sum(lost) FROM minute"), [[str(lost)]])
         self.assertEqual(self.sql("SELECT count(*) FROM lane"), [[str(POINTS)]])
         self.assertEqual(self.sql("SELECT count(*) FROM rollup_due"), [["0"]])
-        ended = "(SELECT * FROM minute WHERE start_ns < (SELECT value::bigint FROM meta WHERE key = 'hour_until_ns')) AS ended"
-        self.assertEqual(self.sql(sums(ended, 3600)), self.sql(sums("hour", 3600)))
-        ended = "(SELECT * FROM hour WHERE start_ns < (SELECT value::bigint FROM meta WHERE key = 'day_until_ns')) AS ended"
-        self.assertEqual(self.sql(sums(ended, 86400)), self.sql(sums("day", 86400)))
+        for part, whole, length_s in (("minute", "hour", 3600), ("hour", "day", 86400)):
+            over = f"WHERE start_ns < (SELECT value::bigint FROM meta WHERE key = '{whole}_until_ns')"
+            self.assertEqual(self.sql(sums(f"(SELECT * FROM {part} {over}) AS over", length_s)),
+                             self.sql(sums(f"(SELECT * FROM {whole} {over}) AS over", length_s)))
 
     def test_killed_and_restarted(self):
         feeders = [self.feed(1), self.feed(2)]
