@@ -12,7 +12,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct ow_interval_result result_of(int lane, int64_t interval, bool final)
+/* A sample of queues that are usually short. */
+static void make_histogram(struct ow_delay_histogram *ret_delays)
+{
+	int64_t delay[1000];
+	for (int i = 0; i < 1000; i++)
+		delay[i] = 50000 + 10000 * i / (1001 - i);
+	ow_delay_histogram_sample(delay, 1000, 99900, ret_delays);
+}
+
+static struct ow_interval_result result_of(int lane, int64_t interval, bool final,
+                                           const struct ow_delay_histogram *delays)
 {
 	struct ow_interval_result r = {.segment = "london-paris",
 	                               .from = "london",
@@ -37,16 +47,20 @@ static struct ow_interval_result result_of(int lane, int64_t interval, bool fina
 	for (int i = 0; i < OW_QUANTILES; i++)
 		r.quantile_ns[i] = value;
 	r.loss_ratio = (struct ow_value){OW_VALUE_EXACT, 0.001, 0.001, 0.001, OW_NO_REASON};
+	if (final)
+		r.delays = *delays;
 	return r;
 }
 
 static int add_all(struct ow_store *store, int lanes, int64_t intervals, struct ow_error *err)
 {
+	struct ow_delay_histogram delays;
 	int r;
+	make_histogram(&delays);
 	for (int64_t i = 0; i < intervals; i++) {
 		for (int lane = 0; lane < lanes; lane++) {
-			struct ow_interval_result soon = result_of(lane, i, false),
-						  later = result_of(lane, i - 2, true);
+			struct ow_interval_result soon = result_of(lane, i, false, &delays),
+						  later = result_of(lane, i - 2, true, &delays);
 			if ((r = ow_store_add(store, &soon, err)) < 0 ||
 			    (i >= 2 && (r = ow_store_add(store, &later, err)) < 0))
 				return r;

@@ -135,6 +135,11 @@ static void visit_point(struct ow_examination *v, const char *path)
 		struct ow_store_facts store;
 		ow_facts_store(c, &store);
 		ow_judge_store(&v->findings, &store);
+		for (unsigned i = 0; i < c->segment_count; i++) {
+			struct ow_history_facts history;
+			ow_facts_history(c, i, &history);
+			ow_judge_history(&v->findings, &history);
+		}
 	}
 	if (c->listen) {
 		struct ow_listen_facts listen;

@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #define PATH      4097
-#define ROW_BYTES 450 /* size of a result in the store (docs/store.md) */
+#define ROW_BYTES 670 /* size of a result, a minute, an hour or a day in the store (docs/store.md) */
+#define DAY_NS    (24 * 3600 * OW_NS_PER_S)
 
 static void folder_of(const char *path, char folder[PATH])
 {
@@ -25,6 +26,17 @@ static void folder_of(const char *path, char folder[PATH])
 	snprintf(folder, PATH, ".");
 	if (slash)
 		snprintf(folder, PATH, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+#define YEAR_DAYS 365.
+
+/* What the rows of all lanes of a segment take, in a day. An interval is not added up to less than itself. */
+static double day_bytes(const struct ow_config_segment *s, enum ow_period period)
+{
+	int64_t length_ns =
+		ow_periods[period].length_ns > s->interval_ns ? ow_periods[period].length_ns : s->interval_ns;
+	double lanes = 2.0 * (s->class_count ? s->class_count : 1);
+	return lanes * (double)DAY_NS / (double)length_ns * ROW_BYTES;
 }
 
 void ow_facts_store(const struct ow_config *config, struct ow_store_facts *ret_facts)
@@ -40,13 +52,30 @@ void ow_facts_store(const struct ow_config *config, struct ow_store_facts *ret_f
 		return;
 	}
 	ret_facts->free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-	double rows = 0;
-	for (unsigned i = 0; i < config->segment_count; i++) {
-		const struct ow_config_segment *s = &config->segments[i];
-		int64_t interval = s->interval_ns;
-		rows += 2.0 * (s->class_count ? s->class_count : 1) * 86400 * (double)OW_NS_PER_S / (double)interval;
+	double bytes = 0;
+	for (unsigned i = 0; i < config->segment_count; i++)
+		bytes += day_bytes(&config->segments[i], OW_PERIOD_INTERVAL);
+	ret_facts->day_bytes = (uint64_t)bytes;
+}
+
+/* After a year, within its retention. */
+static double days_kept(const struct ow_config *config, enum ow_period period)
+{
+	double days = (double)config->retention_ns[period] / (double)DAY_NS;
+	return days > 0 && days < YEAR_DAYS ? days : YEAR_DAYS;
+}
+
+void ow_facts_history(const struct ow_config *config, unsigned segment, struct ow_history_facts *ret_facts)
+{
+	*ret_facts =
+		(struct ow_history_facts){.segment = config->segments[segment].name, .most_bytes = config->store_max};
+	for (int p = 0; p < OW_PERIODS; p++) {
+		double days = days_kept(config, (enum ow_period)p);
+		ret_facts->days[p] = days;
+		ret_facts->bytes[p] = (uint64_t)(days * day_bytes(&config->segments[segment], (enum ow_period)p));
+		for (unsigned i = 0; i < config->segment_count; i++)
+			ret_facts->all_bytes += (uint64_t)(days * day_bytes(&config->segments[i], (enum ow_period)p));
 	}
-	ret_facts->day_bytes = (uint64_t)(rows * ROW_BYTES);
 }
 
 void ow_facts_listen(const char *address, struct ow_listen_facts *ret_facts)

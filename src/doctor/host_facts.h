@@ -26,6 +26,8 @@ void ow_facts_trial(const struct ow_link_facts *link, int64_t for_ns, struct ow_
 
 /* The store of a configuration. The configuration must have one. */
 void ow_facts_store(const struct ow_config *config, struct ow_store_facts *ret_facts);
+/* The same for one of its segments. */
+void ow_facts_history(const struct ow_config *config, unsigned segment, struct ow_history_facts *ret_facts);
 void ow_facts_listen(const char *address, struct ow_listen_facts *ret_facts);
 void ow_facts_certificate(const char *path, struct ow_certificate_facts *ret_facts);
 /* Connects to all of them at once; the caller sets peer and address. */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "capture/iface/iface.h"
 #include "doctor/diagnoses.h"
+#include "result/period.h"
 
 #include <net/if.h>
 #include <stdint.h>
@@ -161,6 +162,16 @@ struct ow_store_facts {
 	uint64_t free_bytes, day_bytes; /* day_bytes: size of the results of a day */
 };
 void ow_judge_store(struct ow_diagnoses *findings, const struct ow_store_facts *facts);
+
+/* What the store has of a segment after a year: results of intervals, minutes, hours and days. */
+struct ow_history_facts {
+	const char *segment;
+	double days[OW_PERIODS];    /* how long each is kept */
+	uint64_t bytes[OW_PERIODS]; /* and what it takes */
+	uint64_t all_bytes;         /* of all segments */
+	uint64_t most_bytes;        /* store_max; 0 = no limit */
+};
+void ow_judge_history(struct ow_diagnoses *findings, const struct ow_history_facts *facts);
 
 struct ow_peer_facts {
 	const char *peer, *address;

@@ -5,6 +5,7 @@
 #include "doctor/host_judge.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -162,6 +163,28 @@ void ow_judge_store(struct ow_diagnoses *findings, const struct ow_store_facts *
 	ow_means(f, "When the disk is full the measurement goes on, but results are not stored.");
 	if (full || days < STORE_DAYS_GOOD)
 		ow_fix(f, "df -h %s  # more room, a longer 'interval:', fewer classes", s->path);
+}
+
+void ow_judge_history(struct ow_diagnoses *findings, const struct ow_history_facts *h)
+{
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, POINT, "history");
+	bool cut = h->most_bytes && h->all_bytes > h->most_bytes;
+	double all = 0;
+	for (int p = 0; p < OW_PERIODS; p++)
+		all += (double)h->bytes[p] / MIB;
+	ow_found(f, cut ? OW_VERDICT_NOTE : OW_VERDICT_OK,
+	         "%s: a year takes %.3g MiB: %.3g days of intervals %.3g, %.3g of minutes %.3g, %.3g of hours %.3g, "
+	         "%.3g "
+	         "of days %.3g",
+	         h->segment, all, h->days[OW_PERIOD_INTERVAL], (double)h->bytes[OW_PERIOD_INTERVAL] / MIB,
+	         h->days[OW_PERIOD_MINUTE], (double)h->bytes[OW_PERIOD_MINUTE] / MIB, h->days[OW_PERIOD_HOUR],
+	         (double)h->bytes[OW_PERIOD_HOUR] / MIB, h->days[OW_PERIOD_DAY], (double)h->bytes[OW_PERIOD_DAY] / MIB);
+	if (!cut) {
+		ow_means(f, "So much of the disk, and within the limit of the store.");
+		return;
+	}
+	ow_means(f, "All segments together are more than store_max: the oldest rows are deleted earlier.");
+	ow_fix(f, "# store_max: %.0fMiB, a shorter retention, or a longer interval", ceil((double)h->all_bytes / MIB));
 }
 
 void ow_judge_peer(struct ow_diagnoses *findings, const struct ow_peer_facts *p)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every verdict of the checks, from synthetic facts. */
 #include "base/time.h"
+#include "doctor/host_facts.h"
 #include "doctor/host_judge.h"
 
 #include <errno.h>
@@ -794,6 +795,44 @@ static void test_store(void **state)
 	expect(&findings, "store", PROBLEM, "Read-only", "ls -ld");
 }
 
+static void test_history(void **state)
+{
+	(void)state;
+	struct ow_diagnoses findings = {0};
+	struct ow_history_facts h = {.segment = "wan",
+	                             .days = {7, 90, 365, 365},
+	                             .bytes = {700u << 20, 160u << 20, 11u << 20, 1u << 20},
+	                             .all_bytes = 872u << 20};
+	ow_judge_history(&findings, &h);
+	expect(&findings, "history", OK,
+	       "wan: a year takes 872 MiB: 7 days of intervals 700, 90 of minutes 160, 365 of hours 11, 365 of days 1",
+	       NULL);
+	h.most_bytes = 800u << 20;
+	ow_judge_history(&findings, &h);
+	expect(&findings, "history", NOTE, "872 MiB", "store_max: 872MiB");
+}
+
+/* Seconds and two classes for a week, minutes of an interval of ten minutes are rows of ten minutes. */
+static void test_history_facts(void **state)
+{
+	(void)state;
+	struct ow_history_facts h;
+	struct ow_config_segment segments[] = {{.name = "a", .interval_ns = 1000000000, .class_count = 2},
+	                                       {.name = "b", .interval_ns = INT64_C(600000000000)}};
+	struct ow_config c = {.segments = segments, .segment_count = 2, .store_max = 1};
+	for (int p = 0; p < OW_PERIODS; p++)
+		c.retention_ns[p] = ow_periods[p].retention_ns;
+	ow_facts_history(&c, 0, &h);
+	assert_string_equal(h.segment, "a");
+	assert_true(h.days[OW_PERIOD_INTERVAL] == 7 && h.days[OW_PERIOD_DAY] == 365);
+	assert_int_equal(h.bytes[OW_PERIOD_INTERVAL], 670 * 4 * 7 * 86400);
+	assert_int_equal(h.bytes[OW_PERIOD_MINUTE], 670 * 4 * 90 * 1440);
+	ow_facts_history(&c, 1, &h);
+	assert_int_equal(h.bytes[OW_PERIOD_MINUTE], 670 * 2 * 90 * 144);
+	assert_int_equal(h.bytes[OW_PERIOD_HOUR], 670 * 2 * 365 * 24);
+	assert_true(h.all_bytes > h.bytes[OW_PERIOD_INTERVAL]);
+}
+
 static void test_peers(void **state)
 {
 	(void)state;
@@ -874,6 +913,8 @@ int main(void)
 		cmocka_unit_test(test_trial),
 		cmocka_unit_test(test_setup),
 		cmocka_unit_test(test_store),
+		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_history_facts),
 		cmocka_unit_test(test_peers),
 		cmocka_unit_test(test_certificate),
 	};
