@@ -57,7 +57,9 @@ prove: build/.packages-test all
 
 # Longer proofs of what `make test` shows shortly.
 fleet-test: build/.packages-test all
-	@ninja -C build tests/system/cables
+	@ninja -C build tests/system/cables tests/system/oneway_stepped tests/discovery/test_simulation
+	@build/tests/discovery/test_simulation --long
+	@ONEWAY=build/tests/system/oneway_stepped tests/system/discovered_networks.py --count 100 --side-by-side 4
 	@ONEWAY=build/oneway CABLES=build/tests/system/cables tests/system/station_network.py --seeds 10
 
 faults: build/.packages-test all

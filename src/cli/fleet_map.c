@@ -8,6 +8,7 @@
 #include "discovery/join.h"
 #include "discovery/sample_file.h"
 #include "report/map.h"
+#include "store/sample_row.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,6 +92,29 @@ static int keep(void *arg, struct ow_vantage_sample *sample, struct ow_error *er
 	return 0;
 }
 
+static int keep_bytes(void *arg, const uint8_t *bytes, size_t size, struct ow_error *err)
+{
+	struct ow_vantage_sample sample;
+	int r = ow_vantage_sample_decode(bytes, size, &sample, err);
+	if (r < 0)
+		return r;
+	r = keep(arg, &sample, err);
+	ow_vantage_sample_done(&sample);
+	return r;
+}
+
+/* Whether it is SQLite's: a store. */
+static bool is_store(const char *path)
+{
+	static const char magic[16] = "SQLite format 3";
+	char head[16] = {0};
+	FILE *file = fopen(path, "rb");
+	bool is = file && fread(head, 1, sizeof head, file) == sizeof head && memcmp(head, magic, sizeof magic) == 0;
+	if (file)
+		fclose(file);
+	return is;
+}
+
 /* NAME=FILE; without NAME the last part of the path, without what follows its first dot. */
 static const char *split(const char *argument, char name[OW_SAMPLE_NAME])
 {
@@ -110,6 +134,8 @@ static int read_one(const struct arguments *args, const char *argument, struct s
 {
 	char name[OW_SAMPLE_NAME];
 	const char *path = split(argument, name);
+	if (is_store(path))
+		return ow_sample_rows_read(path, keep_bytes, samples, err);
 	if (ow_sample_file_is(path))
 		return ow_sample_file_read(path, keep, samples, err);
 	struct ow_sample_capture capture = {

@@ -536,7 +536,34 @@ struct config_target {
 	struct ow_yaml *segments, *flows;
 };
 
-#define CONFIG(member) offsetof(struct config_target, config.member)
+#define CONFIG(member)    offsetof(struct config_target, config.member)
+#define DISCOVERY(member) offsetof(struct ow_config_discovery, member)
+const struct ow_key ow_discovery_keys[] = {
+	{"key", OW_KEY_TEXT, DISCOVERY(key), NULL,
+         "A secret of at least 16 characters, the same at all points: it decides which packets are sampled. Who knows "
+         "it "
+         "can make packets that are sampled.",
+         .needed = true},
+	{"epoch", OW_KEY_DURATION, DISCOVERY(epoch_ns), "10s",
+         "The length of an epoch, 100 ms to 17 s, the same at all points.", .least = 100 * OW_NS_PER_MS,
+         .most = 17 * OW_NS_PER_S},
+	{"records", OW_KEY_COUNT, DISCOVERY(records), "512",
+         "Packets in the sample of an epoch, for each interface and direction, 16 to 4096; 17 bytes each.", .least = 16,
+         .most = 4096},
+	{0},
+};
+
+#define DISCOVERY_KEY_MIN 16
+
+static int read_discovery(struct ow_key_reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_config_discovery *discovery = field;
+	int code = ow_keys_read(r, node, ow_discovery_keys, discovery, NULL);
+	if (code == 0 && strlen(discovery->key) < DISCOVERY_KEY_MIN)
+		code = ow_key_fail(r, node, "has a key of fewer than 16 characters");
+	return code;
+}
+
 const struct ow_key ow_config_keys[] = {
 	{"point", OW_KEY_OTHER, CONFIG(point), NULL,
          "The name of this point. With certificates it must be the name in the certificate.", .read = read_point},
@@ -594,6 +621,10 @@ const struct ow_key ow_config_keys[] = {
 	{"fleet", OW_KEY_OTHER, CONFIG(fleet), NULL,
          "The fleet that the point belongs to ([fleet.md](fleet.md)). What this file does not say comes from there.",
          .read = ow_config_read_fleet},
+	{"discovery", OW_KEY_OTHER, CONFIG(discovery), NULL,
+         "Samples of packets, for the map of the network ([discovery.md](discovery.md)). It needs `store`; with it, "
+         "`segments` and the keys can be omitted.",
+         .read = read_discovery},
 	{0},
 };
 
@@ -603,7 +634,7 @@ static int read_config(struct config_target *t, struct ow_error *err)
 	struct ow_key_reader r = {.path = c->path, .context = c, .err = err};
 	int code = ow_keys_read(&r, c->tree, ow_config_keys, t, NULL);
 	if (code == 0)
-		code = ow_config_complete_fleet(&r, c, t->segments || t->flows);
+		code = ow_config_complete_fleet(&r, c, t->segments || t->flows || c->discovery.key);
 	if (code == 0)
 		code = ow_config_check_top(c, t->segments != NULL, t->flows != NULL, err);
 	if (code == 0 && t->segments)

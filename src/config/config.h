@@ -118,6 +118,13 @@ struct ow_config_fleet {
 	bool waits;          /* there is nothing to measure until a desired state comes */
 };
 
+/* Samples of packets, from which the fleet finds out what its network looks like (docs/discovery.md). */
+struct ow_config_discovery {
+	const char *key; /* the same at all points; NULL = no samples */
+	int64_t epoch_ns;
+	uint64_t records;
+};
+
 struct ow_config {
 	char *path; /* of the file */
 	char point[OW_RESULT_NAME];
@@ -138,6 +145,7 @@ struct ow_config {
 	struct ow_config_flows *flows; /* recordings of flows */
 	unsigned flows_count;
 	struct ow_config_fleet fleet;
+	struct ow_config_discovery discovery;
 	struct ow_yaml *tree; /* owns the texts */
 };
 
@@ -146,7 +154,8 @@ const struct ow_config_segment *ow_config_segment_find(const struct ow_config *c
                                                        const char *peer);
 
 /* The keys of a configuration, of its entries in `interfaces`, `segments` and `flows`, and of the command line. */
-extern const struct ow_key ow_config_keys[], ow_interface_keys[], ow_segment_keys[], ow_flows_keys[], ow_fleet_keys[];
+extern const struct ow_key ow_config_keys[], ow_interface_keys[], ow_segment_keys[], ow_flows_keys[], ow_fleet_keys[],
+	ow_discovery_keys[];
 
 /*
  * Paths in the configuration are relative to its folder. Only the configuration itself is read; in a fleet also the

@@ -76,6 +76,9 @@ int ow_config_check_change(const struct ow_config *now, const struct ow_config *
 		{"user", same(now->user, next->user)},
 		{"sandbox", now->sandbox == next->sandbox},
 		{"flows", same_flows(now, next)},
+		{"discovery", same(now->discovery.key, next->discovery.key) &&
+	                              now->discovery.epoch_ns == next->discovery.epoch_ns &&
+	                              now->discovery.records == next->discovery.records},
 	};
 	for (unsigned i = 0; i < sizeof fixed / sizeof *fixed; i++) {
 		if (!fixed[i].same)

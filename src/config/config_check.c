@@ -72,8 +72,10 @@ int ow_config_check_top(const struct ow_config *c, bool has_segments, bool has_f
 	/* A point of a fleet may have nothing to measure until the fleet says what. */
 	if (c->interface_count == 0 && !c->fleet.waits)
 		return ow_error_set(err, EINVAL, "%s: has no 'interfaces' to watch", c->path);
-	if (!has_segments && !has_flows && !c->fleet.waits)
+	if (!has_segments && !has_flows && !c->discovery.key && !c->fleet.waits)
 		return ow_error_set(err, EINVAL, "%s: has no 'segments' to measure, nor 'flows' to record", c->path);
+	if (c->discovery.key && !c->store)
+		return ow_error_set(err, EINVAL, "%s: 'discovery' needs a 'store' for its samples", c->path);
 	/* Without segments the point has no peers. */
 	int r = has_segments || c->listen || c->certificate || c->key || c->ca || c->psk ? check_keys(c, err) : 0;
 	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)

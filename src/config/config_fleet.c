@@ -24,7 +24,7 @@ const struct ow_key ow_fleet_keys[] = {
 /* The keys that a fleet may decide. Files, users and keys are the host's own affair. */
 static const char *const desirable[] = {"listen",          "memory",         "retention", "retention_minutes",
                                         "retention_hours", "retention_days", "store_max", "metrics",
-                                        "output",          "interfaces",     "segments"};
+                                        "output",          "interfaces",     "segments",  "discovery"};
 
 static bool may_be_desired(const char *key)
 {

@@ -13,6 +13,7 @@
 #include "point/daemon_record.h"
 #include "point/daemon_reload.h"
 #include "point/daemon_trust.h"
+#include "point/sample_collector.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -62,6 +63,18 @@ static int add_flows(struct ow_daemon *d, struct ow_error *err)
 		r = ow_recorder_add_tap(d->recorder, &options, err);
 	}
 	return r;
+}
+
+static int add_sampler(struct ow_daemon *d, struct ow_error *err)
+{
+	struct ow_sampler_options options;
+	if (!d->config->discovery.key || !d->options.sample)
+		return 0;
+	int r = ow_sample_collector_create(d->config, d->options.sample, d->options.sample_arg, &d->samples, err);
+	if (r < 0)
+		return r;
+	ow_sample_collector_options(d->samples, &options);
+	return ow_recorder_add_sampler(d->recorder, &options, err);
 }
 
 /* Without to_peer, no packet of such an interface would belong to a lane. */
@@ -116,6 +129,8 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 		r = check_directions(d, err);
 	if (r == 0)
 		r = add_flows(d, err);
+	if (r == 0)
+		r = add_sampler(d, err);
 	if (r == 0 && d->options.opened)
 		r = d->options.opened(d->options.opened_arg, err);
 	return r < 0 ? r : ow_recorder_start(d->recorder, err);
@@ -216,6 +231,7 @@ void ow_daemon_free(struct ow_daemon *d)
 	ow_daemon_identities_free(d);
 	ow_lane_logs_done(&d->logs);
 	ow_recorder_free(d->recorder);
+	ow_sample_collector_free(d->samples);
 	ow_daemon_keys_release(d->keys);
 	if (d->listen.fd >= 0)
 		close(d->listen.fd);

@@ -52,6 +52,9 @@ struct ow_flows_sink {
 struct ow_daemon_options {
 	struct ow_result_sink sink;
 	struct ow_flows_sink flows;
+	/* Messages with samples of packets, if the configuration has discovery; called in the recording threads. */
+	void (*sample)(void *arg, int64_t start_ns, const uint8_t *bytes, size_t size);
+	void *sample_arg;
 	/* One line for each event: connected, agreed, refused, lost ... */
 	void (*log)(void *arg, enum ow_event level, const char *line);
 	void *log_arg;

@@ -62,6 +62,7 @@ struct ow_daemon {
 	struct ow_scheduler scheduler;
 	struct ow_watch listen, stop, recorded;
 	struct ow_recorder *recorder;
+	struct ow_sample_collector *samples; /* NULL = none */
 	struct ow_lane_logs logs;
 	struct ow_daemon_keys *keys;
 	struct ow_point_clock clock;

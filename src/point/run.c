@@ -12,6 +12,7 @@
 #include "point/journal.h"
 #include "point/service.h"
 #include "point/daemon.h"
+#include "store/sample_row.h"
 #include "store/store_writer.h"
 #include "report/interval_render.h"
 #include "result/result_json.h"
@@ -153,6 +154,13 @@ static void end_flows(struct output *out)
 	ow_epoch_writer_stop(out->flows);
 	log_flows(out);
 	ow_epoch_writer_free(out->flows);
+}
+
+/* A sample of packets; called in the recording threads. */
+static void on_sample(void *arg, int64_t start_ns, const uint8_t *bytes, size_t size)
+{
+	struct output *out = arg;
+	ow_store_writer_add_sample(out->writer, &(struct ow_sample_row){start_ns, bytes, size});
 }
 
 static void on_peer(void *arg, const char *peer, bool connected)
@@ -323,6 +331,8 @@ static int run_daemon(struct output *out, int64_t run_ns, struct ow_error *err)
 	                                       .refused = on_refused,
 	                                       .arg = out},
 	                              .flows = {on_epoch, on_lost, out},
+	                              .sample = on_sample,
+	                              .sample_arg = out,
 	                              .log = log_event,
 	                              .log_arg = out,
 	                              .opened = confine,

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "store/event_row.h"
 #include "store/row.h"
+#include "store/sample_row.h"
 #include "result/period.h"
 #include <errno.h>
 #include <oneway/oneway.h>
@@ -79,6 +80,9 @@ static const char *const migrations[] = {
 	"",
 	"",
 	[OW_EVENT_ROW_SINCE - 2] = ow_event_row_schema,
+	/* 7: minutes, hours and days, see migrate */
+	"",
+	[OW_SAMPLE_ROW_SINCE - 2] = ow_sample_row_schema,
 };
 #define MIGRATIONS ((int)(sizeof migrations / sizeof *migrations))
 
@@ -238,6 +242,7 @@ static int make_schema(const struct ow_database *d, struct ow_error *err)
 	for (int p = 0; p < OW_PERIODS; p++)
 		put_table(text.out, (enum ow_period)p);
 	fputs(ow_event_row_schema, text.out);
+	fputs(ow_sample_row_schema, text.out);
 	r = text_run(&text, d, err);
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }

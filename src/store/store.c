@@ -11,6 +11,7 @@
 #include "store/database.h"
 #include "store/event_row.h"
 #include "store/row.h"
+#include "store/sample_row.h"
 #include "store/store_gaps.h"
 #include "store/store_rollups.h"
 #include <errno.h>
@@ -38,7 +39,7 @@ struct ow_store {
 	struct ow_database file;
 	struct ow_store_gaps absent;
 	struct ow_store_rollups rollups;
-	sqlite3_stmt *find_lane, *add_lane, *add_result, *add_event, *trim_events;
+	sqlite3_stmt *find_lane, *add_lane, *add_result, *add_event, *trim_events, *add_sample, *trim_samples;
 	struct lane *lane; /* those used so far */
 	size_t lanes, room, next;
 	unsigned waiting; /* results in the open transaction */
@@ -110,6 +111,8 @@ static int begin(struct ow_store *store, struct ow_error *err)
 	    (r = prepare(store, "INSERT INTO lane (segment, class, from_point, to_point) VALUES (?, ?, ?, ?)",
 	                 &store->add_lane, err)) < 0 ||
 	    (r = prepare(store, ow_event_row_insert, &store->add_event, err)) < 0 ||
+	    (r = prepare(store, ow_sample_row_insert, &store->add_sample, err)) < 0 ||
+	    (r = prepare(store, ow_sample_row_delete, &store->trim_samples, err)) < 0 ||
 	    /* Events go with the results of their time. */
 	    (r = prepare(store,
 	                 "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE time_ns <"
@@ -164,6 +167,8 @@ void ow_store_close(struct ow_store *store)
 	sqlite3_finalize(store->add_result);
 	sqlite3_finalize(store->add_event);
 	sqlite3_finalize(store->trim_events);
+	sqlite3_finalize(store->add_sample);
+	sqlite3_finalize(store->trim_samples);
 	ow_store_gaps_done(&store->absent);
 	ow_store_rollups_done(&store->rollups);
 	ow_database_close(&store->file);
@@ -309,6 +314,21 @@ int ow_store_add_event(struct ow_store *store, const struct ow_flow_event *event
 	if (!store->waiting++ && sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
 		return give_up(store, err);
 	int r = put_event(store, event, err);
+	if (r < 0) {
+		give_up(store, NULL);
+		return r;
+	}
+	return store->waiting >= OW_STORE_BATCH ? ow_store_commit(store, err) : 0;
+}
+
+int ow_store_add_sample(struct ow_store *store, const struct ow_sample_row *sample, struct ow_error *err)
+{
+	if (!store->waiting++ && sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+		return give_up(store, err);
+	ow_sample_row_bind(store->add_sample, sample);
+	int r = sqlite3_step(store->add_sample) == SQLITE_DONE ? 0 : ow_database_fail(&store->file, err);
+	sqlite3_reset(store->add_sample);
+	sqlite3_clear_bindings(store->add_sample);
 	if (r < 0) {
 		give_up(store, NULL);
 		return r;
@@ -481,11 +501,20 @@ static int catch_up(struct ow_store *store, struct ow_error *err)
 	return sqlite3_exec(store->file.db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? r : give_up(store, err);
 }
 
+static int delete_samples(struct ow_store *store, int64_t now_ns, struct ow_error *err)
+{
+	sqlite3_bind_int64(store->trim_samples, 1, now_ns - OW_SAMPLE_ROW_KEPT_NS);
+	int r = sqlite3_step(store->trim_samples) == SQLITE_DONE ? 0 : ow_database_fail(&store->file, err);
+	sqlite3_reset(store->trim_samples);
+	return r;
+}
+
 int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns, struct ow_error *err)
 {
 	struct size size;
 	int r = ow_store_commit(store, err);
-	if (r < 0 || (r = catch_up(store, err)) != 0 || (r = size_of(store, &size, err)) < 0)
+	if (r < 0 || (r = delete_samples(store, now_ns, err)) < 0 || (r = catch_up(store, err)) != 0 ||
+	    (r = size_of(store, &size, err)) < 0)
 		return r;
 	int64_t most =
 		limits->max_bytes && limits->max_bytes < INT64_MAX ? (int64_t)limits->max_bytes / size.page : INT64_MAX;

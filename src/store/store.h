@@ -30,6 +30,9 @@ void ow_store_missed(struct ow_store *store, int64_t from_ns, int64_t until_ns);
 int ow_store_add(struct ow_store *store, const struct ow_interval_result *result, struct ow_error *err);
 /* The same for an event of flows. */
 int ow_store_add_event(struct ow_store *store, const struct ow_flow_event *event, struct ow_error *err);
+struct ow_sample_row;
+/* The same for a sample of packets (store/sample_row.h). */
+int ow_store_add_sample(struct ow_store *store, const struct ow_sample_row *sample, struct ow_error *err);
 int ow_store_commit(struct ow_store *store, struct ow_error *err);
 #define OW_STORE_BATCH 1000
 /* If space is short: writes the log into the file, where most of it replaces existing pages, and empties it. */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/retry_writer.h"
 #include "base/time.h"
+#include "store/sample_row.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -34,12 +35,23 @@
 
 /* What waits to be written. */
 struct item {
-	bool is_event;
+	enum { RESULT, EVENT, SAMPLE } kind;
 	union {
 		struct ow_interval_result result;
 		struct ow_flow_event event;
+		struct { /* owns the bytes */
+			int64_t start_ns;
+			uint8_t *bytes;
+			size_t size;
+		} sample;
 	};
 };
+
+static void item_done(const struct item *item)
+{
+	if (item->kind == SAMPLE)
+		free(item->sample.bytes);
+}
 
 struct ow_store_writer {
 	char *path;
@@ -92,7 +104,7 @@ void ow_store_writer_state(struct ow_store_writer *k, struct ow_store_writer_sta
 static void lose(struct ow_store_writer *k, const struct item *item)
 {
 	const struct ow_interval_result *result = &item->result;
-	if (item->is_event || !result->final)
+	if (item->kind != RESULT || !result->final)
 		return;
 	int64_t from_ns = result->start_ns, until_ns = result->start_ns + result->length_ns;
 	pthread_mutex_lock(&k->lock);
@@ -174,6 +186,16 @@ static void look_after_file(struct ow_store_writer *k, int64_t now)
 	k->store = NULL;
 }
 
+static int add_item(struct ow_store *store, const struct item *item, struct ow_error *err)
+{
+	if (item->kind == EVENT)
+		return ow_store_add_event(store, &item->event, err);
+	if (item->kind == RESULT)
+		return ow_store_add(store, &item->result, err);
+	struct ow_sample_row row = {item->sample.start_ns, item->sample.bytes, item->sample.size};
+	return ow_store_add_sample(store, &row, err);
+}
+
 /* Adds results and commits them. *ret_bad: the result that the store refuses, if the code is -EBADMSG. */
 static int commit_batch(struct ow_store_writer *k, const struct item *items, size_t count, size_t *ret_bad,
                         struct ow_error *err)
@@ -184,8 +206,7 @@ static int commit_batch(struct ow_store_writer *k, const struct item *items, siz
 	pthread_mutex_unlock(&k->lock);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		*ret_bad = i;
-		r = items[i].is_event ? ow_store_add_event(k->store, &items[i].event, err)
-		                      : ow_store_add(k->store, &items[i].result, err);
+		r = add_item(k->store, &items[i], err);
 	}
 	return r < 0 ? r : ow_store_commit(k->store, err);
 }
@@ -202,9 +223,12 @@ static int write_batch(void *owner, void *batch, size_t count, struct ow_error *
 	while (r == 0 && count) {
 		r = commit_batch(k, items, count, &bad, err);
 		if (r == 0) {
+			for (size_t i = 0; i < count; i++)
+				item_done(&items[i]);
 			count = ow_retry_writer_remove(k->writer, 0, count, true);
 		} else if (r == -EBADMSG) {
 			lose(k, &items[bad]);
+			item_done(&items[bad]);
 			count = ow_retry_writer_remove(k->writer, bad, 1, false);
 			r = 0;
 		} else if (r == -ENOSPC && !relieved && ow_store_relieve(k->store) == 0) {
@@ -311,8 +335,14 @@ void ow_store_writer_stop(struct ow_store_writer *k)
 
 void ow_store_writer_free(struct ow_store_writer *k)
 {
+	struct item item;
 	if (!k)
 		return;
+	if (k->writer) {
+		ow_retry_writer_stop(k->writer);
+		while (ow_retry_writer_take(k->writer, &item))
+			item_done(&item);
+	}
 	ow_retry_writer_free(k->writer);
 	ow_store_close(k->store);
 	pthread_mutex_destroy(&k->lock);
@@ -327,6 +357,7 @@ static void add(struct ow_store_writer *k, const struct item *item)
 		/* The oldest one is dropped. */
 		bool any = ow_retry_writer_take(k->writer, &oldest);
 		lose(k, any ? &oldest : item);
+		item_done(any ? &oldest : item);
 		if (!any)
 			return;
 	}
@@ -339,7 +370,19 @@ void ow_store_writer_add(struct ow_store_writer *k, const struct ow_interval_res
 
 void ow_store_writer_add_event(struct ow_store_writer *k, const struct ow_flow_event *event)
 {
-	add(k, &(struct item){.is_event = true, .event = *event});
+	add(k, &(struct item){.kind = EVENT, .event = *event});
+}
+
+void ow_store_writer_add_sample(struct ow_store_writer *k, const struct ow_sample_row *sample)
+{
+	struct item item = {.kind = SAMPLE};
+	item.sample.start_ns = sample->start_ns;
+	item.sample.size = sample->size;
+	item.sample.bytes = malloc(sample->size + 1);
+	if (!item.sample.bytes)
+		return;
+	memcpy(item.sample.bytes, sample->bytes, sample->size);
+	add(k, &item);
 }
 
 void ow_store_writer_commit(struct ow_store_writer *k)

@@ -32,6 +32,8 @@ void ow_store_writer_free(struct ow_store_writer *writer);
 /* Takes a copy. Never waits for the disk. */
 void ow_store_writer_add(struct ow_store_writer *writer, const struct ow_interval_result *result);
 void ow_store_writer_add_event(struct ow_store_writer *writer, const struct ow_flow_event *event);
+/* Takes a copy of the bytes. A sample that cannot be kept or written is dropped: the next one comes soon. */
+void ow_store_writer_add_sample(struct ow_store_writer *writer, const struct ow_sample_row *sample);
 /* All results so far are to be committed together now. Without this call they are committed after a second. */
 void ow_store_writer_commit(struct ow_store_writer *writer);
 /* Sets other limits. */

@@ -16,8 +16,9 @@ static const struct {
 	const char *page;
 	const struct ow_key *keys;
 } tables[] = {
-	{"config.md", ow_config_keys}, {"config.md", ow_interface_keys}, {"config.md", ow_segment_keys},
-	{"config.md", ow_fleet_keys},  {"config.md", ow_flows_keys},     {"plane.md", ow_station_keys},
+	{"config.md", ow_config_keys},    {"config.md", ow_interface_keys}, {"config.md", ow_segment_keys},
+	{"config.md", ow_discovery_keys}, {"config.md", ow_fleet_keys},     {"config.md", ow_flows_keys},
+	{"plane.md", ow_station_keys},
 };
 
 static char *load(const char *page)
