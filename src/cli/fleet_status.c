@@ -83,7 +83,7 @@ static int show(const struct arguments *args, struct ow_error *err)
 	struct ow_healths healths = {0};
 	struct ow_fleet_status status = {0};
 	size_t problems = 0;
-	int r = ow_fleet_open_to_lead(ow_cli_fleet_dir(args->dir), &fleet, err);
+	int r = ow_fleet_open_to_look(ow_cli_fleet_dir(args->dir), &fleet, err);
 	if (r == 0)
 		r = gather(fleet, &points, &status, &healths, err);
 	if (r == 0 && args->json) {

@@ -173,7 +173,7 @@ static int open_locked(const char *path, const char *lock, struct ow_fleet **ret
 		r = ow_error_set(err, ENOENT, "%s is not the folder of a fleet; 'oneway fleet init %s' makes one", path,
 		                 path);
 	} else {
-		r = fleet->lock = take_lock(path, lock, err);
+		r = fleet->lock = lock ? take_lock(path, lock, err) : 0;
 		if (r >= 0)
 			r = read_file(file, ow_fleet_settings_keys, &fleet->settings, &fleet->tree, err);
 	}
@@ -194,6 +194,11 @@ int ow_fleet_open(const char *path, struct ow_fleet **ret_fleet, struct ow_error
 int ow_fleet_open_to_lead(const char *path, struct ow_fleet **ret_fleet, struct ow_error *err)
 {
 	return open_locked(path, ".lead", ret_fleet, err);
+}
+
+int ow_fleet_open_to_look(const char *path, struct ow_fleet **ret_fleet, struct ow_error *err)
+{
+	return open_locked(path, NULL, ret_fleet, err);
 }
 
 void ow_fleet_close(struct ow_fleet *fleet)

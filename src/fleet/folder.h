@@ -59,6 +59,8 @@ int ow_fleet_open(const char *path, struct ow_fleet **ret_fleet, struct ow_error
  * renewed meanwhile. It may not change settings and points.
  */
 int ow_fleet_open_to_lead(const char *path, struct ow_fleet **ret_fleet, struct ow_error *err);
+/* The same for a command that only reads: without a lock. */
+int ow_fleet_open_to_look(const char *path, struct ow_fleet **ret_fleet, struct ow_error *err);
 void ow_fleet_close(struct ow_fleet *fleet);
 int ow_fleet_save_settings(const struct ow_fleet *fleet, struct ow_error *err);
 /* The same text for a new folder. */

@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A fleet on loopback with a real nats-server: points join with three lines, get their desired state in steps, refuse what
+they cannot use; and nobody can do more than its certificate allows."""
+import os
+import pathlib
+import re
+import subprocess
+import time
+import unittest
+
+import command
+from fleet import Client, Fleet, Process, until, why_not
+from servers import free_port
+
+TWO = """
+canary: 50%
+wait: 30s
+points:
+  - {{name: london, address: '127.0.0.1:{port}', interfaces: [{{name: lo}}], memory: 8MiB}}
+  - {{name: paris, interfaces: [{{name: {interface}}}], memory: {memory}}}
+segments:
+  - {{between: [london, paris]}}
+"""
+
+
+@unittest.skipIf(why_not(), why_not())
+class Life(unittest.TestCase):
+    """A short life of two points."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = Fleet("--valid", "12s")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.fleet.end()
+
+    def plan(self, interface="lo", memory="8MiB"):
+        return TWO.format(port=self.port, interface=interface, memory=memory)
+
+    def test_life(self):
+        fleet = self.fleet
+        self.port = free_port()
+
+        # Nobody is there: both get it when they come.
+        said = fleet.apply(self.plan())
+        self.assertIn("none of these is there now", said)
+        self.assertIn("0 points change, 2 unchanged", fleet.apply(self.plan()))
+        london = fleet.start_point("london")
+        paris = fleet.start_point("paris", "memory: 16MiB\n")
+        for point in (london, paris):
+            point.wait_for("agreed on london-paris/all to")
+        self.assertEqual(os.stat(os.path.join(fleet.state("london"), "point.key")).st_mode & 0o077, 0)
+        status = until(lambda: self.both_measure(), lambda: str(fleet.status()))
+        self.assertIsNone(status["london"]["problem"])
+        # What the point's own file says wins, and is shown.
+        self.assertEqual(status["paris"]["health"]["config_kept"], "memory")
+        self.assertIn("paris: its own file decides: memory", fleet.run("status", code=None))
+
+        # A second one with other intervals: without a restart.
+        said = fleet.apply(self.plan().replace("[london, paris]}", "[london, paris], interval: 500ms}"))
+        self.assertIn("version 2: 2 of 2 points changed", said)
+        self.assertEqual({p["health"]["config_version"] for p in fleet.status().values()}, {2})
+        self.assertNotIn("needs a restart", london.log() + paris.log())
+        # One that needs a restart: more memory for one point.
+        said = fleet.apply(self.plan(memory="9MiB").replace("16MiB", "16MiB").replace("name: lo}]", "name: lo, threads: 2}]"))
+        self.assertIn("version 3: 2 of 2 points changed", said)
+        self.assertIn("needs a restart", london.log())
+
+        # One that a point cannot use: the first half of the points refuses, and all is as before.
+        said = fleet.apply(self.plan(interface="nosuch0"), code=1)
+        self.assertRegex(said, "paris refuses version 4: .*interface 'nosuch0' is not on this host")
+        self.assertIn("changed back", said)
+        until(lambda: fleet.status()["paris"]["health"]["config_version"] == 5, lambda: str(fleet.status()["paris"]))
+        until(self.both_measure, lambda: str(fleet.status()))
+
+        # Certificates of 12 s: by now each was renewed, and the connection between the points lasts.
+        serve = fleet.processes["serve"]
+        for point in ("london", "paris"):
+            serve.wait_for(f"oneway:point/{point}/1 has a new certificate")
+        self.assertNotIn("untrusted", london.log())
+
+        # A point that was off for longer than its certificate is valid gets another one with its token.
+        paris.stop()
+        time.sleep(13)
+        paris = fleet.start_point("paris", enroll=False)
+        until(self.both_measure, lambda: paris.log()[-2000:])
+
+        # Out within seconds, and it stays out.
+        started = time.monotonic()
+        self.assertIn("london is out.", fleet.run("revoke", "london"))
+        london.wait_for("fleet: .*(lost|closed|disconnected|revoked|Authorization)", 10)
+        print(f"revoked after {time.monotonic() - started:.2f} s")
+        self.assertEqual(fleet.status()["london"]["state"], "revoked")
+
+    def both_measure(self):
+        status = self.fleet.status()
+        good = all(p.get("health") and p["health"]["lanes"] == 2 and p["health"]["connected"] == 1
+                   and p["state"] == "measuring" for p in status.values())
+        return status if good else None
+
+
+@unittest.skipIf(why_not(), why_not())
+class Attacks(unittest.TestCase):
+    """Keys are stolen: what they allow, and what not."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = Fleet()
+        cls.london = cls.fleet.start_point("london")
+        cls.paris = cls.fleet.start_point("paris")
+        for name in ("london", "paris"):
+            cls.fleet.wait_for_certificate(name)
+        cls.fleet.apply("points: [{name: london, interfaces: [{name: lo}]}, {name: paris, interfaces: [{name: lo}]}]\n")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.fleet.end()
+
+    def thief(self, name="london"):
+        return Client(self.fleet, self.fleet.state(name), "point")
+
+    def service(self, name):
+        return Client(self.fleet, self.fleet.folder, name)
+
+    def refused(self, client, verb, subject):
+        """The server says so, and logs it."""
+        if verb == "Publish":
+            client.publish(subject)
+        else:
+            client.subscribe(subject)
+        said = client.settle()
+        self.assertIn(f'Permissions Violation for {"Publish" if verb == "Publish" else "Subscription"} to "{subject}"', said)
+        self.assertIn(subject, self.fleet.nats_log())
+
+    def test_point_is_itself_only(self):
+        client = self.thief()
+        for subject in ("ow.r.paris", "ow.s.paris", "ow.e.paris", "ow.h.paris", "ow.e.station", "ow.q.paris", "$KV.cfg.london",
+                        "$KV.cfg.paris", "cfg.paris", "$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.paris", "$JS.API.DIRECT.GET.KV_cfg",
+                        "$JS.API.STREAM.DELETE.OW_RESULTS", "$JS.API.STREAM.PURGE.OW_RESULTS", "$JS.API.STREAM.CREATE.X",
+                        "$JS.API.STREAM.MSG.GET.KV_cfg", "$JS.API.CONSUMER.CREATE.KV_cfg", "$JS.API.CONSUMER.MSG.NEXT.OW_RESULTS.pg",
+                        "$JS.API.INFO", "$SYS.REQ.SERVER.PING", "_IN.paris.x"):
+            self.refused(client, "Publish", subject)
+        for subject in ("cfg.paris", "cfg.*", "cfg.>", "ow.r.*", "ow.q.paris", "_IN.paris.>", "_IN.>", "_IN.service.controller.>",
+                        ">", "$KV.cfg.*", "$SYS.>"):
+            self.refused(client, "Subscription", subject)
+        # What it may: its own.
+        client.subscribe("_IN.london.>", 7)
+        client.publish("$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.london", b"", "_IN.london.x")
+        self.assertIn("desired state of london", client.until("desired state of"))
+        client.close()
+
+    def test_collector_takes_only(self):
+        client = self.service("collector")
+        for subject in ("ow.r.london", "ow.h.london", "$KV.cfg.london", "$JS.API.STREAM.DELETE.OW_RESULTS", "$JS.API.STREAM.CREATE.X",
+                        "$JS.API.STREAM.PURGE.OW_RESULTS", "$JS.API.CONSUMER.DELETE.OW_RESULTS.pg", "$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.london"):
+            self.refused(client, "Publish", subject)
+        for subject in ("cfg.*", "_IN.london.>", ">"):
+            self.refused(client, "Subscription", subject)
+        client.close()
+        # A stolen one is replaced: the old one is out, the new one works.
+        keep = os.path.join(self.fleet.root, "stolen")
+        os.makedirs(keep)
+        for suffix in ("pem", "key"):
+            pathlib.Path(keep, "collector." + suffix).write_bytes(pathlib.Path(self.fleet.folder, "collector." + suffix).read_bytes())
+        old = Client(self.fleet, keep, "collector")
+        said = self.fleet.run("revoke", "collector")
+        self.assertIn("collector is out", said)
+        self.assertLess(old.wait_closed(), 5)
+        old.close()
+        with self.assertRaises((ConnectionError, OSError)):
+            Client(self.fleet, keep, "collector")
+        self.service("collector").close()
+
+    def test_station_listens(self):
+        client = self.service("station")
+        for subject in ("ow.r.london", "ow.e.london", "$KV.cfg.london", "$JS.API.STREAM.DELETE.OW_RESULTS"):
+            self.refused(client, "Publish", subject)
+        client.close()
+
+    def test_strangers(self):
+        other = Fleet(serve=False)
+        try:
+            # Another fleet's certificate, and none.
+            for folder, name in ((other.folder, "controller"), (None, None)):
+                with self.assertRaises((ConnectionError, OSError)):
+                    Client(self.fleet, folder, name)
+        finally:
+            other.end()
+
+    def test_forged_answer(self):
+        """A server's answer goes where the asker wants, whatever the permissions say: the point notices by the signature."""
+        self.paris.wait_for("desired state, version")
+        client = self.thief()
+        client.publish("$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.london", b"", "cfg.paris")
+        self.paris.wait_for("desired state refused: it is for 'london', but this point is 'paris'")
+        client.close()
+
+    def test_huge_message(self):
+        client = self.thief()
+        client.send("PUB ow.r.london 1073741824\r\n")
+        client.wait_closed()
+        self.assertTrue(client.closed)
+        self.assertRegex(self.fleet.nats_log(), "(?i)maximum payload|Bad or Missing Size")
+        client.close()
+        pid = int(pathlib.Path(self.fleet.server_folder(self.fleet.ports[0]), "nats.pid").read_text())
+        resident = int(re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1))
+        self.assertLess(resident, 300_000)
+
+    def test_flood_fills_its_own_share(self):
+        """The stream refuses what is beyond a point's share; another point's results are taken."""
+        client = self.thief()
+        client.subscribe("_IN.london.>", 9)
+        data = b"x" * 100
+        refused = None
+        for i in range(10000):
+            client.publish("ow.r.london", data, f"_IN.london.{i}")
+            if i % 100 == 99:
+                said = client.settle()
+                refused = re.search(r'"error":\{[^}]*"description":"([^"]*)"', said)
+                if refused:
+                    break
+                client.bytes = b""
+        self.assertIsNotNone(refused, "everything was taken")
+        print(f"refused after {i + 1} messages: {refused.group(1)}")
+        client.bytes = b""
+        client.publish("ow.r.london", b"x" * 900_000, "_IN.london.large")
+        self.assertRegex(client.settle(), "exceeds maximum allowed|per subject exceeded")
+        other = self.thief("paris")
+        other.subscribe("_IN.paris.>", 9)
+        other.publish("ow.r.paris", b"x", "_IN.paris.1")
+        self.assertIn('"seq":', other.until("OW_RESULTS"))
+        other.close()
+        client.close()
+
+    def test_health_is_not_believed(self):
+        """A point says it is another, or talks nonsense: it speaks for itself only, and nothing breaks."""
+        client = self.thief("paris")
+        client.publish("ow.h.paris", b'{"point": "london", "state": "\x1b[31mevil", "peers": -5, "config_why": ' + b'"' + b"y" * 5000 + b'"}')
+        client.settle()
+        status = self.fleet.status()
+        self.assertNotIn("\x1b", str(status))
+        self.assertEqual(status["london"]["health"]["point"], "london")
+        for garbage in (b"", b"{", b"[1,2]", b'{"state": 7}', b"\xff" * 100, b"x" * 900_000):
+            client.publish("ow.h.paris", garbage)
+            client.settle()
+            self.assertEqual(self.fleet.status()["paris"]["point"], "paris")
+        client.close()
+
+    def test_revoked_is_out_at_once(self):
+        fleet = self.fleet
+        fleet.start_point("rome")
+        fleet.wait_for_certificate("rome")
+        client = self.thief("rome")
+        started = time.monotonic()
+        revoke = subprocess.Popen([command.PROGRAM, "fleet", "revoke", "rome", "--dir", fleet.folder], stdout=subprocess.DEVNULL)
+        client.wait_closed()
+        seconds = time.monotonic() - started
+        revoke.wait()
+        client.close()
+        print(f"out after {seconds * 1000:.0f} ms")
+        self.assertLess(seconds, 5)
+        with self.assertRaises((ConnectionError, OSError)):
+            self.thief("rome")
+        # Nor does it get a new certificate with the old one.
+        os.unlink(os.path.join(fleet.state("rome"), "servers"))
+        fleet.processes["rome"].stop()
+        # Its name comes back with another key, of the next generation.
+        pathlib.Path(fleet.state("rome"), "point.pem").unlink()
+        fleet.start_point("rome")
+        fleet.wait_for_certificate("rome")
+        self.thief("rome").close()
+        self.assertEqual(fleet.status()["rome"]["generation"], 2)
+
+
+@unittest.skipIf(why_not(), why_not())
+class Cluster(unittest.TestCase):
+    """Three servers: they take nobody as one of them who has only a certificate, and follow a revocation elsewhere."""
+
+    def test_cluster(self):
+        fleet = Fleet(servers=3)
+        self.addCleanup(fleet.end)
+        fleet.start_point("london")
+        fleet.wait_for_certificate("london")
+        until(lambda: command.oneway("fleet", "status", "--dir", fleet.folder).returncode in (0, 3), lambda: fleet.nats_log()[-3000:], 60)
+        # The third runs elsewhere: it has only its own folder.
+        port = fleet.ports[2]
+        away = os.path.join(fleet.root, "away")
+        fleet.processes[f"nats-{port}"].stop()
+        os.rename(fleet.server_folder(port), away)
+        os.makedirs(fleet.server_folder(port))
+        fleet.processes[f"nats-{port}"] = Process(["nats-server", "-c", "nats.conf"], fleet.root, "nats-away", cwd=away)
+        fleet.processes["follow"] = Process([command.PROGRAM, "fleet", "follow", f"127.0.0.1:{fleet.serve_port}", away], fleet.root, "follow")
+        fleet.processes[f"nats-{port}"].wait_for("Server is ready")
+        thief = until(lambda: self.connects(fleet, port), lambda: fleet.nats_log()[-2000:])
+        started = time.monotonic()
+        said = fleet.run("revoke", "london")
+        self.assertIn(f"127.0.0.1:{port}", said)
+        self.assertLess(thief.wait_closed(), 10)
+        print(f"out elsewhere after {(time.monotonic() - started) * 1000:.0f} ms")
+        thief.close()
+        # A route with a point's key.
+        with self.assertRaises((ConnectionError, OSError)):
+            Client(fleet, fleet.state("london"), "point", port=fleet.ports[0] + 2000)
+
+    @staticmethod
+    def connects(fleet, port):
+        try:
+            return Client(fleet, fleet.state("london"), "point", port=port)
+        except (ConnectionError, OSError):
+            return None
+
+
+if __name__ == "__main__":
+    unittest.main()
