@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/time.h"
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
@@ -22,11 +23,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The line of status is written again after this time. */
+#define STATUS_NS (OW_NS_PER_S / 2)
+
 struct arguments {
 	const char *since, *until, *why, *class_name, *incidents, *alertmanager, *alertmanager_ca;
 	struct ow_station_access access;
 	bool follow, quiet, json, help, version;
-	bool has_station; /* the first operand is the station's configuration */
+	bool has_station;  /* the first operand is the station's configuration */
+	bool has_status;   /* a line is on the terminal that the next output replaces */
+	int64_t status_ns; /* when it was written, by the steady clock */
 	struct ow_incident_file *incident_file;
 	struct ow_alerts *alerts;
 };
@@ -79,6 +85,14 @@ static void help(void)
 	      stdout);
 }
 
+static void clear_status(struct arguments *args)
+{
+	if (args->has_status)
+		ow_report_status_clear(stdout);
+	args->has_status = false;
+	fflush(stdout);
+}
+
 static void publish(enum ow_incident_event event, int64_t now_ns, const struct ow_incident *incident,
                     struct ow_station_input *input)
 {
@@ -97,9 +111,10 @@ static void publish(enum ow_incident_event event, int64_t now_ns, const struct o
 static void on_incident(void *arg, enum ow_incident_event event, int64_t now_ns, const struct ow_incident *incident,
                         struct ow_station_input *input)
 {
-	const struct arguments *args = arg;
+	struct arguments *args = arg;
 	struct ow_style style = ow_terminal_style(stdout, false);
 	if (!args->json) {
+		clear_status(args);
 		ow_report_incident(stdout, &style, event, now_ns, incident);
 		fflush(stdout);
 	}
@@ -130,40 +145,50 @@ static void on_caught_up(void *arg)
 
 static void on_idle(void *arg)
 {
-	const struct arguments *args = arg;
+	struct arguments *args = arg;
 	struct ow_error line;
-	if (args->alerts && ow_alerts_news(args->alerts, &line))
-		ow_cli_say("oneway plane monitor: %s", line.text);
+	if (!args->alerts || !ow_alerts_news(args->alerts, &line))
+		return;
+	clear_status(args);
+	ow_cli_say("oneway plane monitor: %s", line.text);
 }
 
 static void on_interval(void *arg, int64_t start_ns, int64_t length_ns, const struct ow_monitor_verdict *verdict,
                         uint32_t count, const char *hops)
 {
-	const struct arguments *args = arg;
-	if (args->json)
+	struct arguments *args = arg;
+	struct ow_style style = ow_terminal_style(stdout, false);
+	if (args->json) {
 		ow_report_verdicts_json(stdout, start_ns, length_ns, verdict, count, hops);
+	} else if (args->follow && style.moves && !args->quiet && ow_clock_steady_ns() - args->status_ns > STATUS_NS) {
+		ow_report_status(stdout, &style, start_ns + length_ns, verdict, count);
+		args->has_status = true;
+		args->status_ns = ow_clock_steady_ns();
+	}
 	fflush(stdout);
 }
 
 static void on_network(void *arg, int64_t now_ns, const char *changes)
 {
-	const struct arguments *args = arg;
+	struct arguments *args = arg;
 	char time[OW_FORMAT];
+	clear_status(args);
 	if (!args->json)
 		printf("%s  the network has changed: %s\n", ow_format_local(now_ns, "%H:%M:%S", time), changes);
 }
 
 static void on_warning(void *arg, const char *text)
 {
-	(void)arg;
+	clear_status(arg);
 	ow_cli_say("oneway plane monitor: warning: %s", text);
 }
 
 static void on_end(void *arg, const struct ow_monitor_verdict *verdict, uint32_t count,
                    const struct ow_monitor_count *counts)
 {
-	const struct arguments *args = arg;
+	struct arguments *args = arg;
 	struct ow_style style = ow_terminal_style(stdout, false);
+	clear_status(args);
 	if (!args->json && !args->quiet)
 		ow_report_verdict_table(stdout, &style, verdict, count, counts);
 }

@@ -195,6 +195,23 @@ static void say_missing(const struct ow_monitor *monitor, const struct path *pat
 		snprintf(verdict->cause, sizeof(verdict->cause), "no result of %.200s%s", place->name, others);
 }
 
+/* If nothing more of most flows arrives, they may have taken another way. */
+#define WHOLE_FLOWS 0.9
+
+static void say_worse(struct ow_monitor_verdict *verdict)
+{
+	bool slower = false, lossy = false, whole = true;
+	for (uint32_t i = 0; i < verdict->findings; i++) {
+		const struct ow_finding *finding = &verdict->finding[i];
+		slower |= finding->delay;
+		lossy |= finding->loss;
+		whole &= !finding->loss || finding->whole_flows >= WHOLE_FLOWS;
+	}
+	snprintf(verdict->cause, sizeof(verdict->cause), "%s%s%s than usual%s", slower ? "slower" : "",
+	         slower && lossy ? ", and " : "", lossy ? "loses more" : "",
+	         lossy && whole ? "; whole flows do not arrive any more: they are lost, or take another way" : "");
+}
+
 static void judge_target(const struct ow_monitor *monitor, const struct path *path, struct asked broken, int64_t now_ns,
                          struct ow_monitor_verdict *verdict)
 {
@@ -205,7 +222,7 @@ static void judge_target(const struct ow_monitor *monitor, const struct path *pa
 		           verdict);
 	} else if (!limited && verdict->findings) {
 		verdict->state = OW_PATH_BROKEN;
-		snprintf(verdict->cause, sizeof(verdict->cause), "worse than usual");
+		say_worse(verdict);
 	} else if (verdict->composed.missing) {
 		say_missing(monitor, path, now_ns, verdict);
 	} else {

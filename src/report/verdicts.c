@@ -189,6 +189,26 @@ void ow_report_verdict_table(FILE *out, const struct ow_style *style, const stru
 	        ow_plural(counts->places, "place", "places"), counts->fresh, counts->learning, counts->changed);
 }
 
+void ow_report_status(FILE *out, const struct ow_style *style, int64_t now_ns, const struct ow_monitor_verdict *verdict,
+                      uint32_t count)
+{
+	uint32_t in[3] = {0};
+	char time[OW_FORMAT], line[200];
+	for (uint32_t i = 0; i < count; i++)
+		in[verdict[i].state]++;
+	int used = snprintf(line, sizeof(line), "%.8s  %u %s: %u ok", ow_format_local(now_ns, "%H:%M:%S", time), count,
+	                    ow_plural(count, "path", "paths"), in[OW_PATH_OK]);
+	for (int i = OW_PATH_BROKEN; i <= OW_PATH_UNKNOWN; i++)
+		if (in[i])
+			used += snprintf(line + used, sizeof(line) - (size_t)used, ", %u %s", in[i], state_name[i]);
+	fprintf(out, "\r%.*s\033[K", style->width - 1, line);
+}
+
+void ow_report_status_clear(FILE *out)
+{
+	fputs("\r\033[K", out);
+}
+
 /* -- JSON --------------------------------------------------------------------------------------------------------- */
 
 static void json_finding(struct ow_json *json, const struct ow_finding *finding)

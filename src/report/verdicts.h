@@ -20,6 +20,11 @@ void ow_report_incident_sentence(const struct ow_incident *incident, char text[O
 /* The state of every path, as a table, at the end. */
 void ow_report_verdict_table(FILE *out, const struct ow_style *style, const struct ow_monitor_verdict *verdict,
                              uint32_t count, const struct ow_monitor_count *counts);
+/* How things are, on one line that the next one replaces; for terminals whose cursor can be moved. */
+void ow_report_status(FILE *out, const struct ow_style *style, int64_t now_ns, const struct ow_monitor_verdict *verdict,
+                      uint32_t count);
+/* Removes that line. */
+void ow_report_status_clear(FILE *out);
 /* One line of JSON for an interval. */
 void ow_report_verdicts_json(FILE *out, int64_t start_ns, int64_t length_ns, const struct ow_monitor_verdict *verdict,
                              uint32_t count, const char *hops);

@@ -99,11 +99,18 @@ void ow_incidents_free(struct ow_incidents *incidents)
 /* -- subjects ---------------------------------------------------------------------------------------------------------
  */
 
+/* The number of the subject of this name, or OW_ID_MAP_NONE. */
+static uint32_t find_subject(const struct ow_incidents *incidents, const char *name)
+{
+	uint64_t hash = XXH3_64bits(name, strlen(name));
+	return OW_ID_MAP_FIND(&incidents->by_name, hash, i, strcmp(incidents->subject[i].name, name) == 0);
+}
+
 /* The subject of this name, entered if it is new. Returns its number, or -ENOMEM. */
 static int64_t subject_of(struct ow_incidents *incidents, const char *name, const struct ow_target *target)
 {
 	uint64_t hash = XXH3_64bits(name, strlen(name));
-	uint32_t known = OW_ID_MAP_FIND(&incidents->by_name, hash, i, strcmp(incidents->subject[i].name, name) == 0);
+	uint32_t known = find_subject(incidents, name);
 	if (known != OW_ID_MAP_NONE)
 		return known;
 	if (OW_GROW(incidents->subject, incidents->room, incidents->subjects + 1) < 0)
@@ -332,37 +339,73 @@ static int update_group(struct ow_incidents *incidents, const char *name, bool s
                         uint32_t lanes)
 {
 	char cause[100];
-	uint64_t hash = XXH3_64bits(name, strlen(name));
-	if (!silent && OW_ID_MAP_FIND(&incidents->by_name, hash, i, strcmp(incidents->subject[i].name, name) == 0) ==
-	                       OW_ID_MAP_NONE)
+	if (!silent && find_subject(incidents, name) == OW_ID_MAP_NONE)
 		return 0;
 	int64_t number = subject_of(incidents, name, NULL);
 	if (number < 0)
 		return -ENOMEM;
 	snprintf(cause, sizeof(cause), "no results of %s %u %s", lanes > 1 ? "all its" : "its", lanes,
-	         ow_plural(lanes, "segment", "segments"));
+	         ow_plural(lanes, "lane", "lanes"));
 	return keep_unmeasured(incidents, &incidents->subject[number], silent, since_ns, now_ns, cause,
 	                       "measured again");
+}
+
+/* Which lanes are silent, and which points explain it. *ret_any: a lane is, or was. */
+static int find_silence(struct ow_incidents *incidents, const struct ow_monitor_verdict *verdict, uint32_t count,
+                        bool *ret_any)
+{
+	int r = 0;
+	ow_silence_clear(incidents->silence);
+	*ret_any = ow_silence_was(incidents->silence);
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		const struct subject *subject = &incidents->subject[incidents->of_target[i]];
+		*ret_any |= subject->silent || (subject->open && subject->open->kind == OW_INCIDENT_UNMEASURED);
+		/* The lanes of a point do not end in the same interval: those that are quiet for a while count, too. */
+		if (subject->target->place && subject->was_known)
+			r = ow_silence_add(incidents->silence, verdict[i].target->from, verdict[i].target->to,
+			                   incidents->of_target[i], subject->quiet, subject->unknown_ns);
+	}
+	if (r == 0 && *ret_any)
+		ow_silence_find(incidents->silence);
+	return r;
+}
+
+/*
+ * The lanes of a point that is back do not come back in the same interval either: those that are still silent are so
+ * from now on, so that they do not accuse the point at their other end. True if there are some.
+ */
+static bool forget_returned(struct ow_incidents *incidents, const struct ow_monitor_verdict *verdict, uint32_t count,
+                            int64_t now_ns)
+{
+	const struct ow_silence_group *group;
+	bool any = false;
+	for (uint32_t g = 0; (group = ow_silence_group(incidents->silence, g)); g++) {
+		uint32_t known = find_subject(incidents, group->name);
+		if (group->silent || known == OW_ID_MAP_NONE || !incidents->subject[known].open)
+			continue;
+		for (uint32_t i = 0; i < count; i++) {
+			struct subject *subject = &incidents->subject[incidents->of_target[i]];
+			if (subject->unknown_ns == NEVER ||
+			    !ow_silence_contains(group, verdict[i].target->from, verdict[i].target->to))
+				continue;
+			subject->unknown_ns = now_ns;
+			subject->quiet = subject->silent = false;
+			any = true;
+		}
+	}
+	return any;
 }
 
 static int update_silence(struct ow_incidents *incidents, const struct ow_monitor_verdict *verdict, uint32_t count,
                           int64_t now_ns)
 {
-	bool any = false;
-	int r = 0;
-	ow_silence_clear(incidents->silence);
-	for (uint32_t i = 0; i < count && r == 0; i++) {
-		const struct subject *subject = &incidents->subject[incidents->of_target[i]];
-		any |= subject->silent || (subject->open && subject->open->kind == OW_INCIDENT_UNMEASURED);
-		if (subject->target->place && subject->was_known)
-			r = ow_silence_add(incidents->silence, verdict[i].target->from, verdict[i].target->to,
-			                   incidents->of_target[i], subject->quiet, subject->unknown_ns);
-	}
-	if (r < 0 || (!any && !ow_silence_was(incidents->silence)))
-		return r;
-	/* The lanes of a point do not end in the same interval: those that have been quiet for a while count as well. */
-	ow_silence_find(incidents->silence);
 	const struct ow_silence_group *group;
+	bool any;
+	int r = find_silence(incidents, verdict, count, &any);
+	if (r < 0 || !any)
+		return r;
+	if (forget_returned(incidents, verdict, count, now_ns))
+		r = find_silence(incidents, verdict, count, &any);
 	for (uint32_t i = 0; r == 0 && (group = ow_silence_group(incidents->silence, i)); i++)
 		r = update_group(incidents, group->name, group->silent, group->since_ns, now_ns, group->lanes);
 	for (uint32_t i = 0; r == 0 && i < count; i++) {

@@ -19,7 +19,7 @@
 
 /* How often a store that is followed is read, and one that is away is asked again. */
 #define STORE_NS (OW_NS_PER_S / 2)
-#define AWAY_NS  (5 * OW_NS_PER_S)
+#define AWAY_NS  (2 * OW_NS_PER_S)
 /* Where a store is followed from, unless the caller says so. */
 #define HISTORY_NS (3 * 3600 * OW_NS_PER_S)
 
@@ -50,6 +50,26 @@ static bool is_store(int fd)
 {
 	char start[16] = "";
 	return pread(fd, start, sizeof(start), 0) == sizeof(start) && memcmp(start, "SQLite format 3", 16) == 0;
+}
+
+/* The source is a store. */
+static void become_store(struct source *source, bool follow)
+{
+	int64_t *since_ns = source->since_ns;
+	if (source->fd >= 0)
+		close(source->fd);
+	source->fd = -1;
+	source->kind = STORE;
+	/* What is usual is learned from the last hours, not from years. */
+	if (follow && since_ns[OW_PERIOD_INTERVAL] <= 0)
+		since_ns[OW_PERIOD_INTERVAL] = since_ns[OW_PERIOD_MINUTE] = ow_clock_real_ns() - HISTORY_NS;
+}
+
+/* A store without tables is being made by a point: it is asked again. */
+static int open_store(struct source *source, bool follow, struct ow_error *err)
+{
+	int r = ow_stored_open(source->path, &source->stored, err);
+	return follow && r == -ENODATA ? 0 : r;
 }
 
 static bool begins(const char *path, const char *scheme)
@@ -83,24 +103,18 @@ static int open_source(struct source *source, const char *path, bool follow, int
 	source->path = path;
 	source->since_ns[OW_PERIOD_INTERVAL] = source->since_ns[OW_PERIOD_MINUTE] = since_ns;
 	source->fd = -1;
-	/* What is usual is learned from the last hours, not from years. */
-	int64_t recent_ns = follow && since_ns <= 0 ? ow_clock_real_ns() - HISTORY_NS : since_ns;
 	if (is_stream(path))
 		return open_stream(source, follow, access, err);
 	if (is_database(path)) {
-		source->kind = STORE;
-		source->since_ns[OW_PERIOD_INTERVAL] = source->since_ns[OW_PERIOD_MINUTE] = recent_ns;
-		return ow_stored_open(path, &source->stored, err);
+		become_store(source, follow);
+		return open_store(source, follow, err);
 	}
 	source->fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
 	if (source->fd < 0)
 		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
 	if (is_store(source->fd)) {
-		close(source->fd);
-		source->fd = -1;
-		source->kind = STORE;
-		source->since_ns[OW_PERIOD_INTERVAL] = source->since_ns[OW_PERIOD_MINUTE] = recent_ns;
-		return ow_stored_open(path, &source->stored, err);
+		become_store(source, follow);
+		return open_store(source, follow, err);
 	}
 	source->line = malloc(OW_RESULT_LINE_MAX + 1);
 	return source->line ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", path);
@@ -294,11 +308,14 @@ int ow_station_input_poll(struct ow_station_input *input, ow_station_sink *sink,
 	for (int i = 0; r == 0 && i < input->count; i++) {
 		struct source *source = &input->source[i];
 		bool of_sink;
+		/* A store that a point was about to make when it was opened. */
+		if (source->kind == LINES && source->number == 0 && source->length == 0 && is_store(source->fd))
+			become_store(source, input->follow);
 		if (source->kind == STREAM)
 			r = ow_station_stream_poll(source->stream, sink, arg, err);
 		else if (source->kind == LINES)
 			r = poll_lines(source, input->follow, sink, arg, err);
-		else if (input->follow)
+		else if (input->follow || !source->stored)
 			r = follow_store(source, sink, arg, err);
 		else
 			r = poll_store(source, sink, arg, &of_sink, err);

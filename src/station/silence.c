@@ -11,6 +11,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#define POINT "point "
+
 struct lane {
 	uint32_t from, to, number;
 	int64_t since_ns;
@@ -37,7 +39,7 @@ struct ow_silence {
 static int64_t point_of(struct ow_silence *silence, const char *name)
 {
 	char text[OW_SILENCE_NAME];
-	snprintf(text, sizeof(text), "%s%s", silence->points ? "point " : "", name);
+	snprintf(text, sizeof(text), "%s%s", silence->points ? POINT : "", name);
 	uint64_t hash = XXH3_64bits(text, strlen(text));
 	uint32_t known = OW_ID_MAP_FIND(&silence->by_name, hash, i, strcmp(silence->point[i].group.name, text) == 0);
 	if (known != OW_ID_MAP_NONE)
@@ -185,4 +187,10 @@ const struct ow_silence_group *ow_silence_group(const struct ow_silence *silence
 bool ow_silence_is_grouped(const struct ow_silence *silence, uint32_t number)
 {
 	return number < silence->numbers && silence->grouped[number];
+}
+
+bool ow_silence_contains(const struct ow_silence_group *group, const char *from, const char *to)
+{
+	const char *name = group->name + strlen(POINT);
+	return strncmp(group->name, POINT, strlen(POINT)) != 0 || strcmp(name, from) == 0 || strcmp(name, to) == 0;
 }

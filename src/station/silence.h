@@ -31,5 +31,7 @@ void ow_silence_find(struct ow_silence *silence);
 bool ow_silence_was(const struct ow_silence *silence);
 /* The i-th group, NULL behind the last one. */
 const struct ow_silence_group *ow_silence_group(const struct ow_silence *silence, uint32_t i);
+/* Whether the group has lanes between these points, whether they are silent or not. */
+bool ow_silence_contains(const struct ow_silence_group *group, const char *from, const char *to);
 /* Whether a silent group contains the lane. */
 bool ow_silence_is_grouped(const struct ow_silence *silence, uint32_t number);

@@ -77,7 +77,6 @@ static void wrong(void **state)
 	} cases[] = {
 		{"", "empty"},
 		{"[a, b]\n", ":1:"},
-		{"targets: [{from: A, to: B}]\n", "network is missing"},
 		{"network: n\n", "targets is missing"},
 		{"network: n\ntarget: []\n", ":2: unknown key 'target', did you mean 'targets'?"},
 		{"network: {socket: /run/frr}\n", "'vtysh' is missing"},

@@ -133,6 +133,10 @@ static void silent_points(void **state)
 	start(&run, 10 * S);
 	intervals(&run, "ooBBBoo");
 	ends_with(&run, "50 begin unmeasured point B since 20\n60 end unmeasured point B since 20\n");
+	/* It comes back segment by segment: its neighbour is not accused. */
+	start(&run, 10 * S);
+	intervals(&run, "ooBBBBAAoo");
+	ends_with(&run, "50 begin unmeasured point B since 20\n70 end unmeasured point B since 20\n");
 	start(&run, 10 * S);
 	intervals(&run, "ooAAAoo");
 	ends_with(&run, "50 begin unmeasured point A since 20\n60 end unmeasured point A since 20\n");

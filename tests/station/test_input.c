@@ -242,8 +242,11 @@ static void store_that_was_empty(void **state)
 	struct seen seen = {0};
 	struct ow_error err;
 	bool ended;
-	store_results(folder->store, "C", 0, 0);
+	/* The point has made the file, but not written to it. */
+	append(folder->store, "");
 	struct ow_station_input *input = open_one(folder->store, true, START);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
+	store_results(folder->store, "C", 0, 0);
 	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 0);
 	store_results(folder->store, "C", 1, 11);

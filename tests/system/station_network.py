@@ -51,7 +51,7 @@ class Network:
             for name in (*names, "cables"):
                 self.where[name] = router.holder()
             self.connect()
-            self.cables = self.start("cables", "nice", "-n", "-15", os.environ["CABLES"], *(f"{a}{b},{b}{a}" for a, b in links),
+            self.cables = self.start("cables", "chrt", "-f", "10", os.environ["CABLES"], *(f"{a}{b},{b}{a}" for a, b in links),
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             assert self.cables.stdout.readline() == "ready\n"
             for a, b in links:

@@ -358,7 +358,7 @@ class Segments(Plane):
         self.assertEqual([(f["place"], f["loss"], f["delay"], f["now_loss"]) for f in begin["responsible"]], [("B>C", True, False, 0.02)])
         self.assertIn("B>C loses 2.00%, usually 0%", begin["summary"])
         self.assertEqual((end["id"], end["until_ns"] >= START + 60 * S), (begin["id"], True))
-        self.assertIn("B>C: worse than usual\n            B>C since 10:00:40.000", self.text)
+        self.assertIn("B>C: loses more than usual\n            B>C since 10:00:40.000", self.text)
         self.assertIn("B>C: ended: as usual again since 10:01:0", self.text)
         # The whole path, without a network.
         last = json.loads(self.run_plane("monitor", self.write("s.yaml", "targets:\n  - {from: A, to: C, loss: 1%}\n"), "--json",
