@@ -4,6 +4,7 @@
 #include "path/path.h"
 #include "report/match_classes.h"
 #include "report/match_details.h"
+#include "report/path_view.h"
 #include "report/match_flows.h"
 #include "report/match_packets.h"
 #include "report/report.h"
@@ -87,15 +88,11 @@ static void put_more(struct ow_json *json, const struct ow_match_report *report,
 		ow_report_match_details_json(json, report->details[direction]);
 }
 
-/* The same of a hop. Its details are those of the pair: they are left out if it is corrected. */
+/* The same of a hop. */
 static void put_more_of_hop(struct ow_json *json, const struct ow_path_segment *segment, enum ow_direction direction)
 {
-	const struct ow_path_correction *correction = &segment->correction[direction];
-	bool corrected = correction->around_to || correction->around_from || correction->undecided;
-	const struct ow_details corrected_details = {.reason = "packets of this segment pass one of its points unseen"};
 	struct ow_match_report report = *segment->report;
-	if (corrected && report.details[direction])
-		report.details[direction] = &corrected_details;
+	report.details[direction] = ow_path_hop_details(segment, direction);
 	put_more(json, &report, direction);
 }
 

@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "base/word.h"
 #include "path/path.h"
+#include "report/match_details.h"
 #include "report/path_view.h"
 #include <inttypes.h>
 #include <string.h>
@@ -127,6 +128,23 @@ static void put_direction(FILE *out, const struct ow_path_report *path, enum ow_
 	put_lost_at(out, path, direction, look);
 }
 
+/* IPDV, loss periods and the like of each hop, if they are wanted. */
+static void put_details(FILE *out, const struct ow_path_report *path, enum ow_direction direction, int width,
+                        enum ow_look look)
+{
+	char name[2 * NAME_BYTES + 4];
+	bool back = direction == OW_B_TO_A;
+	for (unsigned i = 0; i + 1 < path->points; i++) {
+		const struct ow_path_segment *hop = &path->segment[back ? path->points - 2 - i : i];
+		const struct ow_details *details = ow_path_hop_details(hop, direction);
+		if (!details)
+			continue;
+		hop_name(path, back ? hop->to : hop->from, back ? hop->from : hop->to, name);
+		fprintf(out, "%s%s\n", look == OW_LOOK_MARKED ? OW_MARK_LEFT : "", name);
+		ow_report_match_details_text(out, details, width, look);
+	}
+}
+
 static void put_points(FILE *out, const struct ow_path_report *path, enum ow_look look)
 {
 	bool marked = look == OW_LOOK_MARKED;
@@ -169,6 +187,8 @@ void ow_report_path_text(FILE *out, const struct ow_path_report *path, int width
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		if (path->ends->has_direction[d])
 			put_direction(out, path, d, columns_of_line, look);
+		if (path->ends->has_direction[d])
+			put_details(out, path, d, (int)columns_of_line, look);
 	}
 	fputs("\nEnd to end:\n\n", out);
 }

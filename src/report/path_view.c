@@ -45,6 +45,15 @@ void ow_path_hop_cells(const struct ow_path_report *path, const struct ow_path_s
 	cells_of(has ? &segment->result[direction] : &none, known, share, ret_cell);
 }
 
+const struct ow_details *ow_path_hop_details(const struct ow_path_segment *segment, enum ow_direction direction)
+{
+	static const struct ow_details corrected = {.reason = "packets of this segment pass one of its points unseen"};
+	const struct ow_path_correction *correction = &segment->correction[direction];
+	const struct ow_details *details = segment->report ? segment->report->details[direction] : NULL;
+	bool is = correction->around_to || correction->around_from || correction->undecided;
+	return details && is ? &corrected : details;
+}
+
 void ow_path_ends_cells(const struct ow_path_report *path, enum ow_direction direction, ow_table_cells ret_cell)
 {
 	const struct ow_result *result = &path->ends->direction[direction];

@@ -10,6 +10,8 @@ enum ow_hop_cell { OW_HOP_SENT, OW_HOP_LOST, OW_HOP_LOSS, OW_HOP_MEAN, OW_HOP_P9
 /* "-" for what is not known. */
 void ow_path_hop_cells(const struct ow_path_report *path, const struct ow_path_segment *segment,
                        enum ow_direction direction, ow_table_cells ret_cell);
+/* Those of the pair; without numbers if the hop is corrected; NULL if there are none. */
+const struct ow_details *ow_path_hop_details(const struct ow_path_segment *segment, enum ow_direction direction);
 void ow_path_ends_cells(const struct ow_path_report *path, enum ow_direction direction, ow_table_cells ret_cell);
 
 /*
