@@ -212,6 +212,11 @@ struct ow_match_report {
 	const struct ow_details *details[OW_DIRECTIONS]; /* NULL if they were not asked for */
 	/* Of each class: packets that arrived after one of the same class that was sent later. */
 	uint64_t class_reordered[OW_CLASSES_MAX][OW_DIRECTIONS];
+	/*
+	 * Of interval i and direction d: `percentiles` from [(i * OW_DIRECTIONS + d) * percentiles] on; not defined without
+	 * samples of the delay. NULL if there are none.
+	 */
+	const struct ow_percentile *interval_percentile;
 };
 
 struct ow_match;

@@ -21,8 +21,12 @@ struct ow_intervals {
 	int64_t length_ns, window_ns, first; /* first: number of interval 0, counted from the epoch */
 	struct open_interval *interval;
 	struct ow_interval *finished;
-	size_t intervals, room, closed; /* intervals before `closed` have no delays any more */
-	struct ow_delays *delays;       /* one accumulator, used for one interval after another */
+	const double *percent;            /* of the caller */
+	unsigned percentiles;             /* of each direction */
+	struct ow_percentile *percentile; /* of all intervals: intervals * OW_DIRECTIONS * percentiles */
+	size_t percentile_room, lead;     /* lead: the first one that has packets */
+	size_t intervals, room, closed;   /* intervals before `closed` have no delays any more */
+	struct ow_delays *delays;         /* one accumulator, used for one interval after another */
 	struct ow_delays *uncertain[OW_UNCERTAINS];
 };
 
@@ -40,6 +44,13 @@ int ow_intervals_create(int64_t length_ns, int64_t window_ns, int64_t start_ns, 
 	return 0;
 }
 
+int ow_intervals_want(struct ow_intervals *s, const double *percent, unsigned count)
+{
+	s->percent = percent;
+	s->percentiles = count;
+	return count ? OW_GROW(s->percentile, s->percentile_room, OW_DIRECTIONS * count) : 0;
+}
+
 void ow_intervals_free(struct ow_intervals *s)
 {
 	if (!s)
@@ -52,18 +63,30 @@ void ow_intervals_free(struct ow_intervals *s)
 	}
 	free(s->interval);
 	free(s->finished);
+	free(s->percentile);
 	ow_delays_free(s->delays);
 	for (int i = 0; i < OW_UNCERTAINS; i++)
 		ow_delays_free(s->uncertain[i]);
 	free(s);
 }
 
+/* The percentiles of a direction of an interval. */
+static struct ow_percentile *percentiles_of(const struct ow_intervals *s, size_t interval, unsigned d)
+{
+	return &s->percentile[(interval * OW_DIRECTIONS + d) * s->percentiles];
+}
+
 static int grow(struct ow_intervals *s, size_t count)
 {
+	size_t percentiles = count * OW_DIRECTIONS * s->percentiles;
 	if (count > OW_INTERVALS_MAX)
 		return -ERANGE;
 	if (count && OW_GROW(s->interval, s->room, count) < 0)
 		return -ENOMEM;
+	if (percentiles && OW_GROW(s->percentile, s->percentile_room, percentiles) < 0)
+		return -ENOMEM;
+	for (size_t i = s->intervals * OW_DIRECTIONS * s->percentiles; i < percentiles; i++)
+		s->percentile[i] = (struct ow_percentile){.percent = s->percent[i % s->percentiles]};
 	for (; s->intervals < count; s->intervals++) {
 		struct open_interval *o = &s->interval[s->intervals];
 		*o = (struct open_interval){.result.start_ns = (s->first + (int64_t)s->intervals) * s->length_ns};
@@ -92,6 +115,7 @@ static int gather_uncertain(struct ow_intervals *s, const struct open_interval *
 static int sum_up(struct ow_intervals *s, struct open_interval *o)
 {
 	static struct ow_delays *const none[OW_UNCERTAINS];
+	const size_t number = (size_t)(o - s->interval);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		if (!o->count[d] && !o->uncertains[d])
 			continue;
@@ -102,6 +126,9 @@ static int sum_up(struct ow_intervals *s, struct open_interval *o)
 		if (r == 0)
 			r = ow_delays_bounded(s->delays, o->uncertains[d] ? s->uncertain : none,
 			                      &o->result.direction[d].delay);
+		if (r == 0 && s->percentiles)
+			r = ow_delays_percentiles(s->delays, o->uncertains[d] ? s->uncertain : none,
+			                          percentiles_of(s, number, d), s->percentiles);
 		if (r < 0)
 			return r;
 		free(o->delay[d]);
@@ -222,7 +249,13 @@ int ow_intervals_finish(struct ow_intervals *s, const struct ow_interval **ret_i
 			return r;
 		s->finished[i - lead] = s->interval[i].result;
 	}
+	s->lead = lead;
 	*ret_interval = s->finished;
 	*ret_count = s->intervals - lead;
 	return 0;
+}
+
+const struct ow_percentile *ow_intervals_percentiles(const struct ow_intervals *s)
+{
+	return s->percentiles ? percentiles_of(s, s->lead, 0) : NULL;
 }

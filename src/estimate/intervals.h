@@ -13,6 +13,8 @@ struct ow_intervals;
 
 /* Packets earlier than start_ns are counted in the first interval. */
 int ow_intervals_create(int64_t length_ns, int64_t window_ns, int64_t start_ns, struct ow_intervals **ret_intervals);
+/* Before the first packet: these percentiles are wanted of each. 0 or -ENOMEM. */
+int ow_intervals_want(struct ow_intervals *intervals, const double *percent, unsigned count);
 void ow_intervals_free(struct ow_intervals *intervals);
 
 /* Each returns 0, -ENOMEM, or -ERANGE if there would be more than OW_INTERVALS_MAX intervals. */
@@ -32,3 +34,5 @@ int ow_intervals_extra(struct ow_intervals *intervals, enum ow_direction directi
 /* Call when all packets were added. Returns the intervals from the first to the last that has packets. The object owns
  * them. */
 int ow_intervals_finish(struct ow_intervals *intervals, const struct ow_interval **ret_interval, size_t *ret_count);
+/* After that: the percentiles of each direction of each interval, one after the other; NULL if none are wanted. */
+const struct ow_percentile *ow_intervals_percentiles(const struct ow_intervals *intervals);

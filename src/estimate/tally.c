@@ -129,16 +129,17 @@ int ow_delays_bounded(const struct ow_delays *certain, struct ow_delays *const u
 	return 0;
 }
 
-int ow_tally_percentiles(const struct ow_tally *t, struct ow_percentile *percentile, unsigned count)
+int ow_delays_percentiles(const struct ow_delays *certain, struct ow_delays *const uncertain[OW_UNCERTAINS],
+                          struct ow_percentile *percentile, unsigned count)
 {
 	struct ow_delays *all;
 	if (ow_delays_create(&all) < 0)
 		return -ENOMEM;
 	for (int i = 0; i < OW_UNCERTAINS; i++) {
 		ow_delays_reset(all);
-		ow_delays_merge(all, t->delays);
-		if (t->uncertain[i])
-			ow_delays_merge(all, t->uncertain[i]);
+		ow_delays_merge(all, certain);
+		if (uncertain[i])
+			ow_delays_merge(all, uncertain[i]);
 		for (unsigned p = 0; p < count && ow_delays_samples(all); p++) {
 			double delay_ns = ow_delays_quantile(all, percentile[p].percent / 100);
 			*(i == OW_UNCERTAIN_ESTIMATE ? &percentile[p].delay_ns
@@ -148,6 +149,11 @@ int ow_tally_percentiles(const struct ow_tally *t, struct ow_percentile *percent
 	}
 	ow_delays_free(all);
 	return 0;
+}
+
+int ow_tally_percentiles(const struct ow_tally *t, struct ow_percentile *percentile, unsigned count)
+{
+	return ow_delays_percentiles(t->delays, t->uncertain, percentile, count);
 }
 
 void ow_tally_summary(const struct ow_tally *t, struct ow_delay *ret_delay)

@@ -13,6 +13,10 @@ enum ow_uncertain { OW_UNCERTAIN_ESTIMATE, OW_UNCERTAIN_LEAST, OW_UNCERTAIN_MOST
 int ow_delays_bounded(const struct ow_delays *certain, struct ow_delays *const uncertain[OW_UNCERTAINS],
                       struct ow_delay *ret_delay);
 
+/* Fills in these percentiles of the same delays; nothing without samples. 0 or -ENOMEM. */
+int ow_delays_percentiles(const struct ow_delays *certain, struct ow_delays *const uncertain[OW_UNCERTAINS],
+                          struct ow_percentile *percentile, unsigned count);
+
 /* Counts what happens to the packets of one direction, and computes the result. */
 struct ow_tally {
 	uint64_t matched, lost, extra, duplicated, ambiguous, reordered;

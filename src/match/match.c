@@ -120,6 +120,8 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 	p->events = m->options.on_packet != NULL;
 	if (m->options.interval_ns > 0) {
 		int r = ow_intervals_create(m->options.interval_ns, p->plan.window_ns, first_time(p), &m->intervals);
+		if (r == 0)
+			r = ow_intervals_want(m->intervals, m->options.percentile, m->options.percentiles);
 		if (r < 0)
 			return ow_error_set(err, -r, "out of memory");
 		p->intervals = m->intervals;
@@ -130,6 +132,8 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 		                    OW_INTERVALS_MAX);
 	if (r == 0 && m->intervals)
 		r = ow_intervals_finish(m->intervals, &m->report.interval, &m->report.intervals);
+	if (r == 0 && m->intervals)
+		m->report.interval_percentile = ow_intervals_percentiles(m->intervals);
 	if (r == 0 && details && get_details(m) < 0)
 		r = ow_error_set(err, ENOMEM, "out of memory");
 	end_details(m);

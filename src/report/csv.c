@@ -289,8 +289,14 @@ void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, con
 
 /* -- intervals ---------------------------------------------------------------------------------------------------- */
 
-static void put_interval(FILE *out, const struct ow_interval *interval, enum ow_direction direction, int64_t from_ns)
+static void put_interval(FILE *out, const struct ow_match_report *report, size_t number, enum ow_direction direction)
 {
+	const struct ow_interval *interval = &report->interval[number];
+	int64_t from_ns = report->interval[0].start_ns;
+	const struct ow_percentile *percentile =
+		report->interval_percentile
+			? &report->interval_percentile[(number * OW_DIRECTIONS + direction) * report->percentiles]
+			: NULL;
 	const struct ow_result *r = &interval->direction[direction];
 	const struct ow_delay *delay = &r->delay;
 	const uint64_t counts[] = {r->sent,       r->received,  r->matched,   r->lost,       r->extra,
@@ -317,6 +323,10 @@ static void put_interval(FILE *out, const struct ow_interval *interval, enum ow_
 		fputc(',', out);
 		ow_format_csv_number(out, delay->samples ? delay->quantile_ns[i] : NAN);
 	}
+	for (unsigned i = 0; percentile && i < report->percentiles; i++) {
+		fputc(',', out);
+		ow_format_csv_number(out, delay->samples ? percentile[i].delay_ns : NAN);
+	}
 	fputc('\n', out);
 }
 
@@ -324,12 +334,15 @@ void ow_report_csv_intervals(FILE *out, const struct ow_match_report *report)
 {
 	fputs("start,start_ns,after_s,direction,sent,received,matched,lost,extra,duplicated,ambiguous,reordered,"
 	      "samples,"
-	      "loss_ratio,mean_ns,stddev_ns,min_ns,max_ns,p50_ns,p90_ns,p95_ns,p99_ns,p999_ns\n",
+	      "loss_ratio,mean_ns,stddev_ns,min_ns,max_ns,p50_ns,p90_ns,p95_ns,p99_ns,p999_ns",
 	      out);
+	for (unsigned i = 0; report->interval_percentile && i < report->percentiles; i++)
+		fprintf(out, ",percentile_%g_ns", report->interval_percentile[i].percent);
+	fputc('\n', out);
 	for (size_t i = 0; i < report->intervals; i++) {
 		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 			if (report->has_direction[d])
-				put_interval(out, &report->interval[i], d, report->interval[0].start_ns);
+				put_interval(out, report, i, d);
 		}
 	}
 }

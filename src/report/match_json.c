@@ -110,6 +110,16 @@ static void put_direction(struct ow_json *json, const char *name, const struct o
 	ow_json_end(json);
 }
 
+/* Of an interval. */
+static void put_percentiles(struct ow_json *json, const struct ow_match_report *report, size_t i,
+                            enum ow_direction direction)
+{
+	if (report->interval_percentile)
+		ow_json_percentiles(json,
+		                    &report->interval_percentile[(i * OW_DIRECTIONS + direction) * report->percentiles],
+		                    report->percentiles, &report->interval[i].direction[direction].delay);
+}
+
 static void put_intervals(struct ow_json *json, const struct ow_match_report *report)
 {
 	ow_json_array(json, "intervals");
@@ -120,10 +130,15 @@ static void put_intervals(struct ow_json *json, const struct ow_match_report *re
 		ow_json_integer(json, "start_ns", interval->start_ns);
 		ow_json_style(json, OW_JSON_LINES);
 		ow_json_result_members(json, &interval->direction[OW_A_TO_B]);
-		if (report->has_direction[OW_B_TO_A])
-			ow_json_result(json, "b_to_a", &interval->direction[OW_B_TO_A]);
-		else
+		put_percentiles(json, report, i, OW_A_TO_B);
+		if (report->has_direction[OW_B_TO_A]) {
+			ow_json_object(json, "b_to_a");
+			ow_json_result_members(json, &interval->direction[OW_B_TO_A]);
+			put_percentiles(json, report, i, OW_B_TO_A);
+			ow_json_end(json);
+		} else {
 			ow_json_null(json, "b_to_a");
+		}
 		ow_json_end(json);
 	}
 	ow_json_end(json);

@@ -165,6 +165,35 @@ static void intervals_add_up(void **state)
 	}
 }
 
+/* Of each interval and direction, also after empty ones at the start, and of those that are summed up early. */
+static void percentiles(void **state)
+{
+	(void)state;
+	static const double percent[] = {25, 80};
+	const struct ow_interval *interval;
+	struct ow_intervals *s = create(OW_NS_PER_MS, OW_NS_PER_MS, 0);
+	assert_int_equal(ow_intervals_want(s, percent, 2), 0);
+	for (int64_t i = 3; i < 40; i++) {
+		for (int64_t k = 1; k <= 100; k++)
+			packet(s, i % 2 ? OW_A_TO_B : OW_B_TO_A, i * OW_NS_PER_MS + k, i * 1000 + k);
+	}
+	size_t n = finish(s, &interval);
+	const struct ow_percentile *p = ow_intervals_percentiles(s);
+	assert_int_equal(n, 37);
+	for (size_t i = 0; i < n; i++) {
+		unsigned d = (i + 3) % 2 ? OW_A_TO_B : OW_B_TO_A;
+		for (unsigned k = 0; k < 2; k++) {
+			const struct ow_percentile *found = &p[(i * OW_DIRECTIONS + d) * 2 + k];
+			double expected = (double)(i + 3) * 1000 + percent[k];
+			assert_true(found->percent == percent[k]);
+			assert_true(fabs(found->delay_ns - expected) <= 2 + 0.001 * expected);
+			assert_true(found->low_ns == found->delay_ns && found->high_ns == found->delay_ns);
+		}
+		assert_int_equal(interval[i].direction[!d].delay.samples, 0);
+	}
+	ow_intervals_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +203,7 @@ int main(void)
 		cmocka_unit_test(the_fates_land_where_they_belong),
 		cmocka_unit_test(bounds),
 		cmocka_unit_test(intervals_add_up),
+		cmocka_unit_test(percentiles),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
