@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway fleet apply FILE: what the points of a fleet measure. */
+#include "base/clock.h"
 #include "base/state_file.h"
 #include "base/word.h"
 #include "cli/fleet.h"
 #include "cli/interrupt.h"
 #include "fleet/authority.h"
+#include "fleet/discover.h"
 #include "fleet/rollout.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define COMMAND "fleet apply"
+#define WATCH_S 60
 
 struct arguments {
 	const char *dir;
-	bool dry_run, help, version;
+	bool dry_run, watch, help, version;
 };
 
 static const struct ow_option options[] = {
 	OW_OPTION_DIR(struct arguments),
 	{"dry-run", 'n', NULL, ow_option_flag, offsetof(struct arguments, dry_run),
-         "Print what would change, and change nothing. Needs no connection."},
+         "Print what would change, and change nothing. Needs no connection, unless segments are discovered."},
+	{"watch", 'w', NULL, ow_option_flag, offsetof(struct arguments, watch),
+         "With 'segments: discover': look every minute which points share traffic, and change what is measured, until "
+         "interrupted."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -42,9 +49,14 @@ static void help(void)
 	      "changed back, and the exit code is 1. Points that are away get theirs when they\n"
 	      "come. Applied again, the same file changes nothing.\n"
 	      "\n"
+	      "With 'segments: discover' the segments are the neighbours of 'oneway fleet map' that\n"
+	      "share traffic, those with the highest share first; they end when they share none\n"
+	      "for half an hour (with --watch).\n"
+	      "\n"
 	      "examples:\n"
 	      "  oneway fleet apply fleet.yaml --dry-run\n"
-	      "  oneway fleet apply fleet.yaml\n",
+	      "  oneway fleet apply fleet.yaml\n"
+	      "  oneway fleet apply fleet.yaml --watch\n",
 	      stdout);
 }
 
@@ -97,7 +109,32 @@ static int roll_out(const struct ow_fleet *fleet, const struct ow_fleet_plan *pl
 	return r;
 }
 
-static int apply(struct ow_fleet *fleet, const char *file, bool dry_run, struct ow_error *err)
+/* The same file with the segments that were discovered. */
+static int discover(const struct ow_fleet *fleet, const char *file, const char *bytes, size_t size, bool dry_run,
+                    struct ow_fleet_plan **plan, struct ow_error *err)
+{
+	struct ow_bus *bus = NULL;
+	struct ow_fleet_plan *found = NULL;
+	struct ow_fleet_plan_pair *pairs = NULL;
+	unsigned count = 0;
+	int r = ow_control_open(fleet, "controller", &bus, err);
+	if (r == 0)
+		r = ow_control_setup(fleet, bus, err);
+	if (r == 0)
+		r = ow_fleet_discover(fleet, bus, ow_clock_real_ns(), dry_run, &pairs, &count, err);
+	if (r == 0)
+		r = ow_fleet_plan_make(file, bytes, size, pairs, count, &found, err);
+	ow_bus_free(bus);
+	free(pairs);
+	if (r < 0)
+		return r;
+	ow_fleet_plan_free(*plan);
+	*plan = found;
+	return 0;
+}
+
+/* quiet: says nothing if nothing changes. */
+static int apply(struct ow_fleet *fleet, const char *file, bool dry_run, bool quiet, struct ow_error *err)
 {
 	char *bytes = NULL;
 	size_t size;
@@ -106,9 +143,11 @@ static int apply(struct ow_fleet *fleet, const char *file, bool dry_run, struct 
 	int r = ow_state_read(file, OW_YAML_BYTES_MAX, &bytes, &size, err);
 	if (r == 0)
 		r = ow_fleet_plan_make(file, bytes, size, NULL, 0, &plan, err);
+	if (r == 0 && plan->discover)
+		r = discover(fleet, file, bytes, size, dry_run, &plan, err);
 	if (r == 0)
 		r = ow_changes_find(fleet, plan, &changes, err);
-	if (r == 0) {
+	if (r == 0 && (changes.count || !quiet)) {
 		ow_changes_print(stdout, &changes);
 		printf("%u %s, %u unchanged%s\n", changes.count,
 		       ow_plural(changes.count, "point changes", "points change"), changes.unchanged,
@@ -127,6 +166,20 @@ static int apply(struct ow_fleet *fleet, const char *file, bool dry_run, struct 
 	return r;
 }
 
+/* Applies the file again and again. A fault is said, and the next time may be better. */
+static int watch(struct ow_fleet *fleet, const char *file, struct ow_error *err)
+{
+	int r = apply(fleet, file, false, false, err);
+	while (r == 0 && !ow_interrupted) {
+		const struct timespec pause = {WATCH_S, 0};
+		if (nanosleep(&pause, NULL) < 0)
+			continue;
+		if (apply(fleet, file, false, true, err) < 0)
+			ow_cli_say("oneway " COMMAND ": warning: %s", err->text);
+	}
+	return r;
+}
+
 int ow_cli_fleet_apply(int argc, char **argv)
 {
 	struct arguments args = {0};
@@ -137,12 +190,14 @@ int ow_cli_fleet_apply(int argc, char **argv)
 		return OW_EXIT_OK;
 	if (operands >= 0 && operands != 1)
 		operands = ow_error_set(&err, EINVAL, "needs one FILE");
+	if (operands >= 0 && args.watch && args.dry_run)
+		operands = ow_error_set(&err, EINVAL, "--watch and --dry-run exclude each other");
 	if (operands < 0)
 		return ow_cli_misused(COMMAND, &err);
 	ow_interrupt_catch();
 	int r = ow_fleet_open_to_lead(ow_cli_fleet_dir(args.dir), &fleet, &err);
 	if (r == 0)
-		r = apply(fleet, argv[1], args.dry_run, &err);
+		r = args.watch ? watch(fleet, argv[1], &err) : apply(fleet, argv[1], args.dry_run, false, &err);
 	ow_fleet_close(fleet);
 	return r < 0 ? ow_cli_failed(COMMAND, &err) : OW_EXIT_OK;
 }

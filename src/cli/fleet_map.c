@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway fleet map: the network that packets show. */
 #include "base/array.h"
+#include "base/clock.h"
+#include "base/word.h"
 #include "cli/fleet.h"
 #include "cli/output.h"
 #include "cli/plane.h"
 #include "cli/terminal.h"
 #include "discovery/join.h"
 #include "discovery/sample_file.h"
+#include "fleet/discover.h"
 #include "report/map.h"
 #include "store/sample_row.h"
 
@@ -19,7 +22,7 @@
 #define SAMPLES_MAX      1000000             /* messages at once */
 
 struct arguments {
-	const char *topology, *svg, *dot;
+	const char *dir, *topology, *svg, *dot;
 	int64_t epoch_ns, default_cost;
 	uint64_t records;
 	bool json, all, help, version;
@@ -33,6 +36,7 @@ static const struct ow_option options[] = {
 	{"svg", 0, "FILE", ow_option_output, FIELD(svg), "Also draw the network (SVG); - is standard output."},
 	{"dot", 0, "FILE", ow_option_output, FIELD(dot), "The same for Graphviz (DOT)."},
 	{NULL, 0, NULL, NULL, 0, "Input:"},
+	OW_OPTION_DIR(struct arguments),
 	{"topology", 't', "FILE", ow_option_text, FIELD(topology),
          "Compare with this network, as 'oneway plane plan' reads it (OSPF's database, GraphML, GML, DOT, Rocketfuel). "
          "Points have the names of its routers."},
@@ -50,17 +54,20 @@ static void help(void)
 {
 	fputs("oneway fleet map: the network that packets show\n"
 	      "\n"
-	      "usage: oneway fleet map [OPTION]... [NAME=]FILE...\n"
+	      "usage: oneway fleet map [OPTION]...\n"
+	      "       oneway fleet map [OPTION]... [NAME=]FILE...\n"
 	      "\n"
-	      "Each FILE has the samples of a point (a store, or messages), or is a capture; NAME\n"
-	      "is the point of a capture (default: the file's name). Prints which points are\n"
-	      "neighbours, in which order packets pass them, how many routers lie between, and\n"
-	      "share of traffic, delay and loss with 95 % intervals. docs/discovery.md explains it.\n"
+	      "Prints which points are neighbours, in which order packets pass them, how many\n"
+	      "routers lie between, and share of traffic, delay and loss with 95 % intervals.\n"
+	      "docs/discovery.md explains it. Without FILE, the samples are those that the fleet's\n"
+	      "points have published. Each FILE has the samples of a point (a store, or messages),\n"
+	      "or is a capture; NAME is the point of a capture (default: the file's name).\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
 	      "examples:\n"
+	      "  oneway fleet map --topology network.dot\n"
 	      "  oneway fleet map london.db paris.db rome.db --svg network.svg\n"
 	      "  oneway fleet map a=a.pcap b=b.pcap c=c.pcap --epoch 2\n",
 	      stdout);
@@ -233,11 +240,11 @@ static int show(const struct arguments *args, const struct ow_map *map, struct o
 	return r;
 }
 
-static int run(const struct arguments *args, char **argument, int count, struct ow_error *err)
+static int map_files(const struct arguments *args, char **argument, int count, struct ow_map *ret_map,
+                     struct ow_error *err)
 {
 	struct samples samples = {.sample = NULL};
 	struct ow_join *join = NULL;
-	struct ow_map map;
 	int r = 0;
 	for (int i = 0; i < count && r == 0; i++)
 		r = read_one(args, argument[i], &samples, err);
@@ -248,10 +255,36 @@ static int run(const struct arguments *args, char **argument, int count, struct 
 	samples_done(&samples);
 	if (r < 0)
 		return r;
-	r = ow_join_map(join, &map);
+	r = ow_join_map(join, ret_map);
 	ow_join_free(join);
+	return r < 0 ? ow_error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int map_stream(const struct arguments *args, struct ow_map *ret_map, struct ow_error *err)
+{
+	struct ow_fleet *fleet = NULL;
+	struct ow_bus *bus = NULL;
+	uint64_t wrong = 0;
+	int r = ow_fleet_open(ow_cli_fleet_dir(args->dir), &fleet, err);
+	if (r == 0)
+		r = ow_control_open(fleet, "controller", &bus, err);
+	if (r == 0)
+		r = ow_fleet_map(bus, ow_clock_real_ns(), ret_map, &wrong, err);
+	ow_bus_free(bus);
+	ow_fleet_close(fleet);
+	if (wrong)
+		ow_cli_say("oneway " COMMAND
+		           ": warning: %ju %s left out: damaged, of a wrong time, or of another point",
+		           (uintmax_t)wrong, ow_plural(wrong, "sample was", "samples were"));
+	return r;
+}
+
+static int run(const struct arguments *args, char **argument, int count, struct ow_error *err)
+{
+	struct ow_map map;
+	int r = count ? map_files(args, argument, count, &map, err) : map_stream(args, &map, err);
 	if (r < 0)
-		return ow_error_set(err, ENOMEM, "out of memory");
+		return r;
 	r = show(args, &map, err);
 	ow_map_done(&map);
 	return r;
@@ -259,8 +292,8 @@ static int run(const struct arguments *args, char **argument, int count, struct 
 
 static int check(const struct arguments *args, int operands, struct ow_error *err)
 {
-	if (operands < 1)
-		return ow_error_set(err, EINVAL, "needs files with samples, or captures");
+	if (operands && args->dir)
+		return ow_error_set(err, EINVAL, "--dir and FILE exclude each other");
 	if (args->epoch_ns < OW_SAMPLE_EPOCH_MIN_NS || args->epoch_ns > OW_SAMPLE_EPOCH_MAX_NS)
 		return ow_error_set(err, EINVAL, "--epoch is 0.1 s to 17 s");
 	if (args->records < OW_SAMPLER_RECORDS_MIN || args->records > OW_SAMPLE_RECORDS_MAX)

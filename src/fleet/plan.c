@@ -27,7 +27,7 @@ struct segment {
 };
 
 struct source {
-	struct ow_yaml *tree, *groups_node, *points_node, *segments_node, *classes;
+	struct ow_yaml *tree, *groups_node, *points_node, *segments_node, *classes, *discovery;
 	double canary;
 	int64_t wait_ns;
 	struct entry *points, *groups;
@@ -119,6 +119,9 @@ const struct ow_key ow_fleet_plan_keys[] = {
 	{"segments", OW_KEY_OTHER, SOURCE(segments_node), NULL,
          "The list of segments; or `discover`: pairs of neighbouring points that share traffic.",
          .read = read_segments},
+	{"discovery", OW_KEY_OTHER, SOURCE(discovery), NULL,
+         "Samples of packets at all points, as in the configuration of a point. `segments: discover` needs it.",
+         .read = keep},
 	{0},
 };
 
@@ -215,6 +218,8 @@ static int read_source(struct ow_key_reader *r, struct source *s)
 	if (code == 0 && s->segments_node && !s->discover)
 		code = ow_keys_read_list(r, s->segments_node, OW_FLEET_PLAN_SEGMENTS_MAX, sizeof *s->segments,
 		                         (void **)&s->segments, &s->segment_count, read_segment);
+	if (code == 0 && s->discover && !s->discovery)
+		code = ow_key_fail(r, s->segments_node, "need 'discovery' with a key to be found");
 	return code;
 }
 
@@ -367,6 +372,7 @@ static int make_body(const struct source *s, struct entry *p, char **ret_body, s
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		put_key(out, keys[i].key, *(const struct ow_yaml *const *)((const char *)p + keys[i].offset),
 		        group ? *(const struct ow_yaml *const *)((const char *)group + keys[i].offset) : NULL);
+	put_key(out, "discovery", s->discovery, NULL);
 	fflush(p->segments);
 	if (p->size)
 		fprintf(out, "segments:\n%s", p->text);

@@ -73,7 +73,7 @@ static void discovered(void **state)
 	char text[2000];
 	struct ow_fleet_plan_pair pairs[] = {
 		{"london", "paris"}, {"paris", "oslo"}, {"rome", "oslo"}, {"oslo", "oslo"}};
-	snprintf(text, sizeof text, "%ssegments: discover\n", three);
+	snprintf(text, sizeof text, "%ssegments: discover\ndiscovery: {key: sixteen letters and more}\n", three);
 	struct ow_fleet_plan *plan = plan_of(text, pairs, 4, &err);
 	if (!plan)
 		fail_msg("%s", err.text);
