@@ -144,11 +144,17 @@ static const struct ow_key network_keys[] = {
 	{0},
 };
 
-/* network: FILE, or {vtysh: PROGRAM, socket: FOLDER} */
+static const struct ow_key map_keys[] = {
+	{"map", OW_KEY_PATH, STATION(map), NULL, "a map of the fleet", .needed = true},
+	{0},
+};
+
+/* network: FILE, {vtysh: PROGRAM, socket: FOLDER}, or {map: FILE} */
 static int read_network(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
+	bool has_map = node->kind == OW_YAML_MAPPING && node->first && strcmp(node->first->key, "map") == 0;
 	if (node->kind == OW_YAML_MAPPING)
-		return ow_keys_read(r, node, network_keys + 1, field, NULL);
+		return ow_keys_read(r, node, has_map ? map_keys : network_keys + 1, field, NULL);
 	return ow_key_read_value(r, network_keys, node, (char *)field + STATION(network));
 }
 
@@ -163,8 +169,8 @@ static int read_cost(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 const struct ow_key ow_station_keys[] = {
 	{"network", OW_KEY_OTHER, 0, NULL,
          "A file, relative to the folder of the configuration; or `{vtysh: PROGRAM, socket: FOLDER}` to ask FRR. "
-         "`socket` is needed if FRR's sockets are not in the usual folder. Without it the segments that have results "
-         "are the network.",
+         "`socket` is needed if FRR's sockets are not in the usual folder; or `{map: FILE}`, the output of `oneway "
+         "fleet map --json`. Without it the segments that have results are the network.",
          .read = read_network},
 	{"names", OW_KEY_OTHER, 0, NULL, "Names for routers, which FRR knows only by their ids: `{10.0.0.1: A, ...}`.",
          .read = read_names},

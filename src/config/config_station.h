@@ -20,6 +20,7 @@ struct ow_station {
 	const char *network; /* a file, relative to the configuration's folder; NULL = ask FRR: */
 	const char *vtysh;   /* with this program and the socket folder below; NULL = the segments are the network */
 	const char *vtysh_socket; /* or NULL */
+	const char *map;          /* a map of the fleet: the network of the segments; NULL = all segments */
 	int64_t refresh_ns;       /* how often the network is read again */
 	int64_t default_cost;
 	const char **mrouter;
@@ -41,7 +42,7 @@ extern const struct ow_key ow_station_keys[];
 int ow_station_read(const char *path, struct ow_station **ret_station, struct ow_error *err);
 void ow_station_free(struct ow_station *station);
 
-/* Whether there is no network: every segment is a link between its points. */
+/* Whether there is no network, or a map of points: a segment is a link between its points. */
 bool ow_station_by_segments(const struct ow_station *station);
 
 /* Round trips of probes belong to no place, because they contain both directions. */

@@ -68,6 +68,7 @@ enum ow_topology_format {
 	OW_TOPOLOGY_GML,
 	OW_TOPOLOGY_DOT,
 	OW_TOPOLOGY_FRR, /* OSPF's link-state database in JSON, as printed by vtysh */
+	OW_TOPOLOGY_MAP, /* the points of a fleet, as printed by `oneway fleet map --json` */
 };
 enum ow_topology_format ow_topology_guess(const char *text, size_t size);
 /* default_cost: cost of edges of GraphML, GML and DOT without one; 0 = such an edge is an error. */
@@ -77,6 +78,8 @@ int ow_topology_parse(enum ow_topology_format format, const char *name, const ch
 int ow_topology_parse_rocketfuel(const char *name, const char *text, size_t size, struct ow_topology **ret_topology,
                                  struct ow_error *err);
 int ow_topology_parse_frr(const char *name, const char *text, size_t size, struct ow_topology **ret_topology,
+                          struct ow_error *err);
+int ow_topology_parse_map(const char *name, const char *text, size_t size, struct ow_topology **ret_topology,
                           struct ow_error *err);
 
 /*

@@ -43,7 +43,7 @@ enum ow_topology_format ow_topology_guess(const char *text, size_t size)
 	if (p < end && *p == '<')
 		return OW_TOPOLOGY_GRAPHML;
 	if (p < end && *p == '{')
-		return OW_TOPOLOGY_FRR;
+		return memmem(text, size, "\"edges\"", 7) ? OW_TOPOLOGY_MAP : OW_TOPOLOGY_FRR;
 	const char *brace = memchr(p, '{', (size_t)(end - p)), *bracket = memchr(p, '[', (size_t)(end - p));
 	if (begins(p, end, "strict ") || begins(p, end, "digraph"))
 		return OW_TOPOLOGY_DOT;
@@ -68,6 +68,8 @@ int ow_topology_parse(enum ow_topology_format format, const char *name, const ch
 		return ow_topology_parse_rocketfuel(name, text, size, ret_topology, err);
 	if (format == OW_TOPOLOGY_FRR)
 		return ow_topology_parse_frr(name, text, size, ret_topology, err);
+	if (format == OW_TOPOLOGY_MAP)
+		return ow_topology_parse_map(name, text, size, ret_topology, err);
 	struct ow_graph_build build = {.name = name, .default_cost = default_cost};
 	if (ow_topology_create(&build.topology) < 0)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", name);

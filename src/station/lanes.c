@@ -48,6 +48,11 @@ uint32_t ow_lanes_count(const struct ow_lanes *lanes)
 	return lanes->lanes;
 }
 
+struct ow_lane_place *ow_lanes_get(const struct ow_lanes *lanes, uint32_t number)
+{
+	return lanes->lane[number];
+}
+
 static uint64_t hash_of(const struct ow_interval_result *r)
 {
 	uint64_t hash = XXH3_64bits(r->segment, strlen(r->segment));
@@ -127,8 +132,8 @@ static struct ow_lane_place *add(struct ow_lanes *lanes, const struct ow_interva
 	return lane;
 }
 
-const struct ow_lane_place *ow_lanes_find(struct ow_lanes *lanes, const struct ow_interval_result *r, bool *ret_is_new,
-                                          bool *ret_full)
+struct ow_lane_place *ow_lanes_find(struct ow_lanes *lanes, const struct ow_interval_result *r, bool *ret_is_new,
+                                    bool *ret_full)
 {
 	uint64_t hash = hash_of(r);
 	uint32_t known = OW_ID_MAP_FIND(&lanes->by_names, hash, i, is_lane(lanes->lane[i], r));

@@ -11,8 +11,9 @@
 
 struct ow_lane_place {
 	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME], from[OW_RESULT_NAME], to[OW_RESULT_NAME];
-	char *place; /* NULL: it belongs to no place */
-	bool apart;  /* another segment has the name FROM>TO already */
+	char *place;  /* NULL: it belongs to no place */
+	bool watched; /* it is a path of its own */
+	bool apart;   /* another segment has the name FROM>TO already */
 };
 
 struct ow_lanes;
@@ -23,9 +24,10 @@ void ow_lanes_free(struct ow_lanes *lanes);
  * The lane of a result, entered if it is new; it stays where it is. A second segment between the same points has the
  * place "A>B (segment)". NULL: out of memory, or more than OW_LANES_MAX (*ret_full).
  */
-const struct ow_lane_place *ow_lanes_find(struct ow_lanes *lanes, const struct ow_interval_result *result,
-                                          bool *ret_is_new, bool *ret_full);
+struct ow_lane_place *ow_lanes_find(struct ow_lanes *lanes, const struct ow_interval_result *result, bool *ret_is_new,
+                                    bool *ret_full);
 uint32_t ow_lanes_count(const struct ow_lanes *lanes);
+struct ow_lane_place *ow_lanes_get(const struct ow_lanes *lanes, uint32_t number);
 
 /*
  * The network of the lanes: routers are their points, and what the names of segments ("F>E>D") name in between. Points

@@ -46,6 +46,12 @@ struct monitoring {
 	struct ow_error *err;
 };
 
+/* Whether the network is read, and not made of the segments that have results. */
+static bool is_read(const struct monitoring *m)
+{
+	return !ow_station_by_segments(m->station) || m->station->map;
+}
+
 /* -- results ----------------------------------------------------------------------------------------------------------
  */
 
@@ -73,13 +79,23 @@ static bool is_usable(struct monitoring *m, const struct ow_interval_result *res
 	return result->start_ns < m->how->until_ns;
 }
 
+/* With a map only segments between neighbours are watched. */
+static bool is_neighbours(const struct monitoring *m, const struct ow_lane_place *lane)
+{
+	if (!m->station->map)
+		return true;
+	uint32_t from = ow_topology_find(m->topology, lane->from), to = ow_topology_find(m->topology, lane->to);
+	return from != UINT32_MAX && to != UINT32_MAX && ow_topology_link(m->topology, from, to);
+}
+
 /* A segment of a network that nobody described is a path of its own. */
-static int watch_alone(struct monitoring *m, const struct ow_lane_place *lane)
+static int watch_alone(struct monitoring *m, struct ow_lane_place *lane)
 {
 	char name[OW_PLACE_TEXT];
-	const char *more = strpbrk(lane->place, "(/");
-	if (!ow_station_by_segments(m->station) || m->station->targets)
+	if (!ow_station_by_segments(m->station) || m->station->targets || !lane->place || lane->watched ||
+	    !is_neighbours(m, lane))
 		return 0;
+	const char *more = strpbrk(lane->place, "(/");
 	snprintf(name, sizeof(name), "%s to %s%s%s", lane->from, lane->to,
 	         !more          ? ""
 	         : *more == '(' ? " "
@@ -91,6 +107,7 @@ static int watch_alone(struct monitoring *m, const struct ow_lane_place *lane)
 	                           .max_mean_ns = NAN,
 	                           .max_loss = NAN,
 	                           .place = lane->place};
+	lane->watched = true;
 	return ow_monitor_add_target(m->monitor, &target, m->err);
 }
 
@@ -101,7 +118,7 @@ static int on_result(void *arg, const struct ow_interval_result *result)
 	bool is_new, full;
 	if (!is_usable(m, result))
 		return 0;
-	const struct ow_lane_place *lane = ow_lanes_find(m->lanes, result, &is_new, &full);
+	struct ow_lane_place *lane = ow_lanes_find(m->lanes, result, &is_new, &full);
 	if (!lane) {
 		m->count->surplus += full;
 		return full ? 0 : ow_error_set(m->err, ENOMEM, "out of memory");
@@ -144,7 +161,7 @@ static void warn_of_results(struct monitoring *m)
 
 static int find_network(struct monitoring *m, struct ow_topology **ret_topology, bool **ret_is_mrouter)
 {
-	if (!ow_station_by_segments(m->station))
+	if (is_read(m))
 		return ow_station_network(m->station, ret_topology, ret_is_mrouter, m->err);
 	m->lanes_known = ow_lanes_count(m->lanes);
 	return ow_lanes_network(m->lanes, ret_topology, ret_is_mrouter, m->err);
@@ -161,12 +178,14 @@ static int read_network(struct monitoring *m)
 	bool changed = !m->topology || ow_station_network_changes(m->topology, topology, changes, sizeof(changes));
 	if (changed)
 		r = ow_monitor_set_network(m->monitor, topology, is_mrouter, ow_clock_real_ns(), m->err);
-	if (changed && m->topology && !ow_station_by_segments(m->station))
+	if (changed && m->topology && is_read(m))
 		m->how->on_network(m->how->arg, ow_clock_real_ns(), changes);
 	ow_topology_free(m->topology);
 	free(m->is_mrouter);
 	m->topology = topology;
 	m->is_mrouter = is_mrouter;
+	for (uint32_t i = 0; r == 0 && i < ow_lanes_count(m->lanes); i++)
+		r = watch_alone(m, ow_lanes_get(m->lanes, i));
 	return r;
 }
 
@@ -175,7 +194,7 @@ static void refresh(struct monitoring *m)
 {
 	struct ow_error err, text, *err_then = m->err;
 	int64_t now_ns = ow_clock_steady_ns();
-	if (now_ns - m->refreshed_ns < m->station->refresh_ns || ow_station_by_segments(m->station))
+	if (now_ns - m->refreshed_ns < m->station->refresh_ns || !is_read(m))
 		return;
 	m->refreshed_ns = now_ns;
 	m->err = &err;
@@ -196,7 +215,7 @@ static int judge(struct monitoring *m, int64_t now_ns)
 	char hops[512];
 	int r = 0;
 	/* Paths over several segments are found again when there are new ones. */
-	if (ow_station_by_segments(m->station) && m->station->targets && m->lanes_known != ow_lanes_count(m->lanes))
+	if (!is_read(m) && m->station->targets && m->lanes_known != ow_lanes_count(m->lanes))
 		r = read_network(m);
 	if (r == 0)
 		r = ow_monitor_judge(m->monitor, now_ns, &verdict, &count, m->err);
@@ -268,7 +287,7 @@ static int prepare(struct monitoring *m)
 	int r = 0;
 	for (unsigned i = 0; r == 0 && i < m->station->targets; i++)
 		r = ow_monitor_add_target(m->monitor, &m->station->target[i], m->err);
-	if (r == 0 && !ow_station_by_segments(m->station))
+	if (r == 0 && is_read(m))
 		r = read_network(m);
 	m->refreshed_ns = ow_clock_steady_ns();
 	return r;

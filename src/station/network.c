@@ -148,6 +148,9 @@ static int mark(const struct ow_station *station, const struct ow_topology *topo
 	bool *is_mrouter = calloc((size_t)ow_topology_nodes(topology) + 1, sizeof(*is_mrouter));
 	if (!is_mrouter)
 		return ow_error_set(err, ENOMEM, "out of memory");
+	/* All routers of a map have a point. */
+	for (uint32_t i = 0; station->map && i < ow_topology_nodes(topology); i++)
+		is_mrouter[i] = true;
 	for (unsigned i = 0; i < station->mrouters; i++) {
 		uint32_t node = ow_topology_find(topology, station->mrouter[i]);
 		/* A router that FRR does not see now may come back. In a file a missing router is an error. */
@@ -167,8 +170,9 @@ int ow_station_network(const struct ow_station *station, struct ow_topology **re
                        struct ow_error *err)
 {
 	struct ow_topology *topology = NULL;
-	int r = station->network ? ow_topology_read(station->network, station->default_cost, &topology, err)
-	                         : ask_vtysh(station, &topology, err);
+	const char *file = station->map ? station->map : station->network;
+	int r = file ? ow_topology_read(file, station->default_cost, &topology, err)
+	             : ask_vtysh(station, &topology, err);
 	if (r < 0)
 		return r;
 	r = rename_routers(station, &topology, err);

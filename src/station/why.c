@@ -164,7 +164,7 @@ static int find_route(struct asked *asked, struct ow_error *err)
 {
 	const struct ow_why_question *question = asked->question;
 	bool *is_mrouter = NULL;
-	int r = ow_station_by_segments(asked->station)
+	int r = ow_station_by_segments(asked->station) && !asked->station->map
 	                ? ow_lanes_network(asked->lanes, &asked->topology, &is_mrouter, err)
 	                : ow_station_network(asked->station, &asked->topology, &is_mrouter, err);
 	if (r < 0)

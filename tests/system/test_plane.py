@@ -426,6 +426,32 @@ class Segments(Plane):
         found = self.incidents(self.write("m.jsonl", "\n".join(minutes(range(30, 31), 31) + seconds)))
         self.assertEqual((found[0]["subject"], found[0]["length_ns"], found[0]["since_ns"]), ("B>C", S, START + 1800 * S))
 
+    def test_a_map_of_the_fleet(self):
+        """A segment from A to C that passes B is none of its own, and paths go over neighbours."""
+        rng = random.Random(9)
+        lines = []
+        for i in range(70):
+            for start, end in ("AB", "BA", "BC", "CB", "AC", "CA"):
+                lost = 20 if i >= 40 and (start, end) in (("B", "C"), ("A", "C")) else 0
+                lines.append(self.lane(start, end, i, rng.gauss(2e6, 2e4), lost))
+        results = self.write("spans.jsonl", "\n".join(lines))
+        edges = [{"from": a, "to": b, "adjacency": "firm"} for a, b in ("AB", "BA", "BC", "CB")] + [{"from": "A", "to": "C", "adjacency": "none"}]
+        self.write("map.json", json.dumps({"tool": "oneway", "command": "fleet map", "edges": edges}))
+        self.assertEqual({i["subject"] for i in self.incidents(results)}, {"B>C", "A>C"})
+        station = self.write("s.yaml", "network: {map: map.json}\n")
+        self.assertEqual({i["subject"] for i in self.incidents(results, station)}, {"B>C"})
+        station = self.write("s.yaml", "network: {map: map.json}\ntargets:\n  - {from: A, to: C, loss: 1%}\n")
+        (incident,) = self.incidents(results, station)
+        self.assertEqual((incident["subject"], [f["place"] for f in incident["responsible"]]), ("A to C", ["B>C"]))
+        why = json.loads(self.run_plane("monitor", station, "--why", "A,C", "--since", "2026-11-15 10:00:40Z", "--json", results).stdout)
+        self.assertEqual({p["place"]: p["responsible"] for p in why["parts"]}, {"A>B": False, "B>C": True})
+        # An order that is not known is both; the map is a network for plans, too.
+        self.write("map.json", json.dumps({"edges": [{"from": "A", "to": "B", "adjacency": "unknown order"}]}))
+        self.assertIn("2 routers, 2 directed links", self.run_plane("plan", self.path("map.json")).stdout)
+        for bad, says in (('{"edges": 1}', "no edges"), ('{"edges": [{"from": "A"}]}', "edge 1: from and to"), ('{"edges": [{"from": "A", "to": "A"}]}', "edge 1"), ("{", ":1:")):
+            self.write("map.json", bad)
+            self.fails(says, "monitor", station, results)
+
     def test_two_segments_and_classes(self):
         lines = []
         for i in range(60):
