@@ -145,8 +145,9 @@ static int settle(struct ow_postgres *p, struct ow_error *err)
 		return ow_postgres_fail(p, err);
 	}
 	ow_pq.PQsetNoticeReceiver(p->connection, ignore_notice, NULL);
-	/* Names of ours are not looked up in the schemas of others. */
-	return ow_postgres_run(p, "SET search_path = public, pg_temp", err);
+	/* Names of ours are not looked up in the schemas of others. To compile our statements takes longer than to run
+	 * them. */
+	return ow_postgres_run(p, "SET search_path = public, pg_temp; SET jit = off", err);
 }
 
 int ow_postgres_open(const char *url, struct ow_postgres **ret_postgres, struct ow_error *err)

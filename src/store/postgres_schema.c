@@ -38,6 +38,7 @@ static const char *const comment[OW_PERIODS] = {
 static const char schema_rest[] =
 	"CREATE TABLE rollup_due ( -- hours and days that are to be added up (again), for these lanes\n"
 	"  period bigint NOT NULL, start_ns bigint NOT NULL, first_lane bigint NOT NULL, last_lane bigint NOT NULL);\n"
+	"CREATE INDEX rollup_due_time ON rollup_due (period, start_ns);\n"
 	"CREATE TABLE event ( -- what happened to flows of a lane\n"
 	"  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,\n"
 	"  lane bigint NOT NULL,\n"
