@@ -106,7 +106,7 @@ static int roll_out(const struct ow_fleet *fleet, const struct ow_fleet_plan *pl
 	}
 	ow_bus_free(bus);
 	ow_credential_done(&ca);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 /* The same file with the segments that were discovered. */
@@ -123,7 +123,9 @@ static int discover(const struct ow_fleet *fleet, const char *file, const char *
 	if (r == 0)
 		r = ow_fleet_discover(fleet, bus, ow_clock_real_ns(), dry_run, &pairs, &count, err);
 	if (r == 0)
-		r = ow_fleet_plan_make(file, bytes, size, pairs, count, &found, err);
+		r = ow_fleet_plan_make(file, bytes, size,
+		                       &(struct ow_fleet_plan_options){fleet->settings.sample_key, pairs, count},
+		                       &found, err);
 	ow_bus_free(bus);
 	free(pairs);
 	if (r < 0)
@@ -142,7 +144,8 @@ static int apply(struct ow_fleet *fleet, const char *file, bool dry_run, bool qu
 	struct ow_changes changes = {0};
 	int r = ow_state_read(file, OW_YAML_BYTES_MAX, &bytes, &size, err);
 	if (r == 0)
-		r = ow_fleet_plan_make(file, bytes, size, NULL, 0, &plan, err);
+		r = ow_fleet_plan_make(file, bytes, size, &(struct ow_fleet_plan_options){fleet->settings.sample_key},
+		                       &plan, err);
 	if (r == 0 && plan->discover)
 		r = discover(fleet, file, bytes, size, dry_run, &plan, err);
 	if (r == 0)

@@ -50,6 +50,7 @@ const struct ow_key ow_fleet_settings_keys[] = {
          .needed = true},
 	{"address", OW_KEY_TEXT, SETTING(address), NULL, "Where points get their certificates.", .needed = true},
 	{"database", OW_KEY_TEXT, SETTING(database), NULL, "PostgreSQL."},
+	{"sample_key", OW_KEY_TEXT, SETTING(sample_key), NULL, "By which points sample packets.", .needed = true},
 	{"valid", OW_KEY_DURATION, SETTING(valid_ns), "7d", "Validity of the certificates of points.",
          .least = 10 * OW_NS_PER_S, .most = 825 * DAY_NS},
 	GENERATION(collector),
@@ -114,6 +115,7 @@ int ow_fleet_write_settings(const char *path, const struct ow_fleet_settings *s,
 	fprintf(out, "address: '%s' # where points get their certificates\n", s->address);
 	if (s->database)
 		fprintf(out, "database: '%s'\n", s->database);
+	fprintf(out, "sample_key: %s # decides which packets points sample\n", s->sample_key);
 	snprintf(valid, sizeof valid, "%" PRId64 "s", s->valid_ns / (int64_t)OW_NS_PER_S);
 	fprintf(out, "valid: %s # certificates of points\n# generations of the certificates of services\n", valid);
 	fprintf(out, "collector: %ju\nstation: %ju\ncontroller: %ju\nserve: %ju\n", (uintmax_t)s->collector,

@@ -20,6 +20,7 @@ struct ow_fleet_settings {
 	const struct ow_yaml *server_list;              /* host, host:port */
 	const char *address;                            /* of `oneway fleet serve`, as points need it */
 	const char *database;                           /* postgresql://...; NULL = none */
+	const char *sample_key;                         /* by which all points sample their packets */
 	int64_t valid_ns;                               /* of the certificates of points */
 	uint64_t collector, station, controller, serve; /* generations of the certificates of services */
 };

@@ -29,6 +29,7 @@ struct making {
 	struct ow_credential ca;
 	char address[OW_ADDRESS_TEXT];
 	char secret[2 * SECRET_BYTES + 1]; /* of the servers among themselves */
+	char sample_key[2 * SECRET_BYTES + 1];
 	struct ow_error *err;
 };
 
@@ -330,14 +331,24 @@ static int check(const struct making *m)
 	return 0;
 }
 
-static int fill(struct making *m)
+static int make_secret(char hex[2 * SECRET_BYTES + 1], struct ow_error *err)
 {
 	uint8_t secret[SECRET_BYTES];
 	if (RAND_priv_bytes(secret, sizeof secret) != 1)
-		return ow_openssl_failed("random numbers", m->err);
+		return ow_openssl_failed("random numbers", err);
 	for (size_t i = 0; i < sizeof secret; i++)
-		snprintf(m->secret + 2 * i, 3, "%02x", secret[i]);
-	int r = make_folder(m, "points");
+		snprintf(hex + 2 * i, 3, "%02x", secret[i]);
+	return 0;
+}
+
+static int fill(struct making *m)
+{
+	int r = make_secret(m->secret, m->err);
+	if (r == 0)
+		r = make_secret(m->sample_key, m->err);
+	m->fleet.settings.sample_key = m->sample_key;
+	if (r == 0)
+		r = make_folder(m, "points");
 	if (r == 0)
 		r = make_folder(m, "desired");
 	if (r == 0)

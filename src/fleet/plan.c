@@ -35,6 +35,8 @@ struct source {
 	struct segment *segments;
 	unsigned segment_count;
 	bool discover;
+	bool samples; /* by the fleet's key */
+	const struct ow_fleet_plan_options *options;
 	struct ow_key_reader *reader;
 };
 
@@ -102,6 +104,17 @@ static int read_segments(struct ow_key_reader *r, struct ow_yaml *node, void *fi
 	return 0;
 }
 
+static int read_discovery(struct ow_key_reader *r, struct ow_yaml *node, void *field)
+{
+	struct source *s = r->context;
+	static const struct ow_key flag = {.name = "discovery", .type = OW_KEY_BOOL};
+	if (node->kind == OW_YAML_TEXT)
+		return ow_key_read_value(r, &flag, node, &s->samples);
+	s->samples = false;
+	*(struct ow_yaml **)field = node;
+	return 0;
+}
+
 #define SOURCE(member) offsetof(struct source, member)
 const struct ow_key ow_fleet_plan_keys[] = {
 	{"canary", OW_KEY_SHARE, SOURCE(canary), "10%",
@@ -119,9 +132,11 @@ const struct ow_key ow_fleet_plan_keys[] = {
 	{"segments", OW_KEY_OTHER, SOURCE(segments_node), NULL,
          "The list of segments; or `discover`: pairs of neighbouring points that share traffic.",
          .read = read_segments},
-	{"discovery", OW_KEY_OTHER, SOURCE(discovery), NULL,
-         "Samples of packets at all points, as in the configuration of a point. `segments: discover` needs it.",
-         .read = keep},
+	{"discovery", OW_KEY_OTHER, SOURCE(discovery), "`true`",
+         "Samples of packets at all points, for `oneway fleet map` and `segments: discover`: `true`, by a key that the "
+         "fleet has; `false`; or as in the configuration of a point. They take about a kilobyte a second for each "
+         "interface and direction.",
+         .read = read_discovery},
 	{0},
 };
 
@@ -218,8 +233,9 @@ static int read_source(struct ow_key_reader *r, struct source *s)
 	if (code == 0 && s->segments_node && !s->discover)
 		code = ow_keys_read_list(r, s->segments_node, OW_FLEET_PLAN_SEGMENTS_MAX, sizeof *s->segments,
 		                         (void **)&s->segments, &s->segment_count, read_segment);
-	if (code == 0 && s->discover && !s->discovery)
-		code = ow_key_fail(r, s->segments_node, "need 'discovery' with a key to be found");
+	s->samples = s->samples && s->options->sample_key;
+	if (code == 0 && s->discover && !s->discovery && !s->samples)
+		code = ow_key_fail(r, s->segments_node, "need 'discovery' to be found");
 	return code;
 }
 
@@ -373,6 +389,8 @@ static int make_body(const struct source *s, struct entry *p, char **ret_body, s
 		put_key(out, keys[i].key, *(const struct ow_yaml *const *)((const char *)p + keys[i].offset),
 		        group ? *(const struct ow_yaml *const *)((const char *)group + keys[i].offset) : NULL);
 	put_key(out, "discovery", s->discovery, NULL);
+	if (s->samples && (p->interfaces || (group && group->interfaces)))
+		fprintf(out, "discovery: {\"key\": \"%s\"}\n", s->options->sample_key);
 	fflush(p->segments);
 	if (p->size)
 		fprintf(out, "segments:\n%s", p->text);
@@ -420,8 +438,7 @@ static int make_points(struct source *s, struct ow_fleet_plan *plan, struct ow_e
 	return r;
 }
 
-static int make(struct source *s, const struct ow_fleet_plan_pair *pairs, unsigned pair_count,
-                struct ow_fleet_plan *plan, struct ow_error *err)
+static int make(struct source *s, struct ow_fleet_plan *plan, struct ow_error *err)
 {
 	int r = 0;
 	plan->canary = s->canary;
@@ -434,8 +451,8 @@ static int make(struct source *s, const struct ow_fleet_plan_pair *pairs, unsign
 	}
 	for (unsigned i = 0; r == 0 && i < s->segment_count; i++)
 		r = add_given(s, &s->segments[i], err);
-	for (unsigned i = 0; r == 0 && s->discover && i < pair_count; i++)
-		r = add_found(s, &pairs[i], err);
+	for (unsigned i = 0; r == 0 && s->discover && i < s->options->pair_count; i++)
+		r = add_found(s, &s->options->pairs[i], err);
 	return r < 0 ? r : make_points(s, plan, err);
 }
 
@@ -452,10 +469,10 @@ static void done(struct source *s)
 	ow_yaml_free(s->tree);
 }
 
-int ow_fleet_plan_make(const char *path, const char *bytes, size_t size, const struct ow_fleet_plan_pair *pairs,
-                       unsigned pair_count, struct ow_fleet_plan **ret_plan, struct ow_error *err)
+int ow_fleet_plan_make(const char *path, const char *bytes, size_t size, const struct ow_fleet_plan_options *options,
+                       struct ow_fleet_plan **ret_plan, struct ow_error *err)
 {
-	struct source s = {0};
+	struct source s = {.options = options, .samples = true};
 	struct ow_key_reader reader = {.path = path, .context = &s, .err = err};
 	struct ow_fleet_plan *plan = calloc(1, sizeof *plan);
 	s.reader = &reader;
@@ -463,7 +480,7 @@ int ow_fleet_plan_make(const char *path, const char *bytes, size_t size, const s
 	if (r == 0)
 		r = read_source(&reader, &s);
 	if (r == 0)
-		r = make(&s, pairs, pair_count, plan, err);
+		r = make(&s, plan, err);
 	done(&s);
 	if (r < 0) {
 		ow_fleet_plan_free(plan);

@@ -16,6 +16,12 @@ struct ow_fleet_plan_pair {
 	char a[OW_POINT_NAME], b[OW_POINT_NAME];
 };
 
+struct ow_fleet_plan_options {
+	const char *sample_key; /* by which all points sample, unless the file says otherwise; or NULL */
+	const struct ow_fleet_plan_pair *pairs; /* what was found, for `segments: discover` */
+	unsigned pair_count;
+};
+
 struct ow_fleet_plan_point {
 	char name[OW_POINT_NAME];
 	char *body; /* of its desired state: keys of a configuration */
@@ -31,10 +37,7 @@ struct ow_fleet_plan {
 
 extern const struct ow_key ow_fleet_plan_keys[], ow_fleet_plan_point_keys[], ow_fleet_plan_segment_keys[];
 
-/*
- * Reads fleet.yaml and makes the desired state of each of its points; pairs: what was found, for `segments: discover`.
- * Each is checked as the point will check it.
- */
-int ow_fleet_plan_make(const char *path, const char *bytes, size_t size, const struct ow_fleet_plan_pair *pairs,
-                       unsigned pair_count, struct ow_fleet_plan **ret_plan, struct ow_error *err);
+/* Reads fleet.yaml and makes the desired state of each of its points. Each is checked as the point will check it. */
+int ow_fleet_plan_make(const char *path, const char *bytes, size_t size, const struct ow_fleet_plan_options *options,
+                       struct ow_fleet_plan **ret_plan, struct ow_error *err);
 void ow_fleet_plan_free(struct ow_fleet_plan *plan);

@@ -27,7 +27,8 @@ static struct ow_fleet_plan *plan_of(const char *text, const struct ow_fleet_pla
 {
 	struct ow_fleet_plan *plan = NULL;
 	err->text[0] = 0;
-	ow_fleet_plan_make("fleet.yaml", text, strlen(text), pairs, count, &plan, err);
+	struct ow_fleet_plan_options options = {.pairs = pairs, .pair_count = count};
+	ow_fleet_plan_make("fleet.yaml", text, strlen(text), &options, &plan, err);
 	return plan;
 }
 
