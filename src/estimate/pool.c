@@ -14,6 +14,8 @@
 #define BITS  10 /* as in ow_delays: values within 0.05 % */
 #define Z     OW_NORMAL_975
 #define PRIOR 20
+/* Standard errors: the mean of a sample is hardly ever farther from that of all. */
+#define MEAN_FAR 4
 /* More samples make the interval only slightly narrower, and their ranks take time to compute. */
 #define SAMPLES_MAX 1e9
 
@@ -113,8 +115,12 @@ static void add_sample(struct ow_pool *pool, const struct ow_pool_group *group)
 		mean += ((double)group->delay_ns[i] - origin) / k;
 	for (size_t i = 0; i < group->delays; i++)
 		variance += pow((double)group->delay_ns[i] - origin - mean, 2) / k;
-	/* w_i = (1 + (mu - m)(x_i - m) / s^2) / k, unless the sample is complete */
-	double slope = variance > 0 && k < n ? -mean / variance : 0;
+	/*
+	 * w_i = (1 + (mu - m)(x_i - m) / s^2) / k, unless the sample is complete. If it has missed the few delays that the
+	 * mean is made of, its mean is too far away: weights that move it there would move the quantiles as well.
+	 */
+	bool near = mean * mean * k <= MEAN_FAR * MEAN_FAR * variance;
+	double slope = variance > 0 && k < n && near ? -mean / variance : 0;
 	for (size_t i = 0; i < group->delays; i++) {
 		double e = (double)group->delay_ns[i] - origin - mean;
 		add_weight(pool, (double)group->delay_ns[i], fmax(0, 1 + slope * e) * n / k);

@@ -195,6 +195,13 @@ static void code_floor(struct ow_coder *c, struct ow_clock_floor *floor)
 
 /* -- the whole result ---------------------------------------------------------------------------------------------- */
 
+/* The histogram has all packets with a delay. */
+static bool stands_for_packets(const struct ow_interval_result *r)
+{
+	uint64_t known = r->matched + r->late - r->ambiguous;
+	return r->delays.packets == (unsigned __int128)known << r->sample_shift;
+}
+
 /* For any status: packets are conserved, and no part is larger than the whole. */
 static const char *wrong_counts(const struct ow_interval_result *r)
 {
@@ -208,6 +215,8 @@ static const char *wrong_counts(const struct ow_interval_result *r)
 		return "duplicated is more than extra";
 	if (r->ambiguous > r->matched + r->late)
 		return "ambiguous is more than matched + late";
+	if (r->delays.packets && !stands_for_packets(r))
+		return "the histogram is not one of its packets";
 	if (r->absent > r->unshared_sent)
 		return "absent is more than unshared_sent";
 	if (r->lost_whole_flows > r->lost)

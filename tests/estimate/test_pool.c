@@ -108,9 +108,34 @@ static void test_extremes(void **state)
 	ow_pool_free(NULL);
 }
 
+/* The mean has few slow packets that the sample has missed: the quantiles are still those of the others. */
+static void test_missed_outliers(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	struct ow_pool *pool;
+	struct ow_value mean, stddev, quantile[OW_QUANTILES];
+	int64_t sample[400];
+	ow_random_seed(&random, 44);
+	assert_int_equal(ow_pool_create(&pool), 0);
+	for (int i = 0; i < 400; i++)
+		sample[i] = 1000000 + (int64_t)(-5000 * log(1 - ow_random_unit(&random)));
+	/* Of 20,000 packets two took 200 ms. */
+	struct ow_pool_group group = {.packets = 20000,
+	                              .mean_ns = exactly(1025000),
+	                              .stddev_ns = exactly(2e6),
+	                              .delay_ns = sample,
+	                              .delays = 400};
+	ow_pool_add(pool, &group);
+	ow_pool_values(pool, &mean, &stddev, quantile);
+	const double median = 1000000 + 5000 * log(2);
+	assert_true(quantile[OW_Q50].low <= median && median <= quantile[OW_Q50].high);
+	ow_pool_free(pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact), cmocka_unit_test(test_intervals),
-	                                   cmocka_unit_test(test_extremes)};
+	                                   cmocka_unit_test(test_extremes), cmocka_unit_test(test_missed_outliers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

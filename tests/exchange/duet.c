@@ -130,6 +130,23 @@ static void check_buckets(const struct ow_interval_result *r, bool sending)
 		assert_int_equal(packets, 0);
 }
 
+/* Both points have the histogram, of the same packets; what it says of quantiles does not contradict the result. */
+static void check_histogram(const struct ow_interval_result *r)
+{
+	bool known = r->final && r->quantile_ns[0].status != OW_VALUE_NONE;
+	if (!known || (!r->delays.packets && r->status != OW_RESULT_MEASURED)) {
+		assert_int_equal(r->delays.packets, 0);
+		return;
+	}
+	assert_int_equal(r->delays.packets, (r->matched + r->late - r->ambiguous) << r->sample_shift);
+	for (int q = 0; q < OW_QUANTILES; q++) {
+		struct ow_value v = ow_delay_histogram_quantile(&r->delays, ow_quantile_level[q], 0);
+		if (!(v.low <= r->quantile_ns[q].high + 1 && r->quantile_ns[q].low <= v.high + 1))
+			fail_msg("quantile %g to %g instead of %g to %g", v.low, v.high, r->quantile_ns[q].low,
+			         r->quantile_ns[q].high);
+	}
+}
+
 static void on_result(void *arg, const struct ow_interval_result *r)
 {
 	struct end *end = arg;
@@ -147,6 +164,7 @@ static void on_result(void *arg, const struct ow_interval_result *r)
 	check_value(&r->stddev_ns);
 	check_value(&r->loss_ratio);
 	check_buckets(r, end->side == 0);
+	check_histogram(r);
 	for (int q = 0; q < OW_QUANTILES; q++)
 		check_value(&r->quantile_ns[q]);
 	assert_true(r->interval >= 0 && r->interval < duet->intervals);
