@@ -48,7 +48,7 @@
 #define RELATIVE_FROM 1e-3
 
 /* Up to this many packets are drawn one by one, more as bins. */
-#define POINTS_MAX 3000
+#define POINTS_MAX 1000
 /*
  * If clocks differ by seconds, delays are seconds long and vary by microseconds, less than a histogram of the delay can
  * show. Such delays are counted from the first one; others from 0.
@@ -239,23 +239,63 @@ struct panel {
 	double top, height; /* fractions of the plot, from its top */
 };
 
-/* t0 t1 min median p99 max loss% 0; NaN where there was no sample. */
+/* NaN where there was no sample. */
+enum column { FROM, TO, MIN, MEDIAN, P99, MAX, LOSS, ZERO, VALUES };
+
+static void values_of(const struct panel *panel, size_t i, double ret[VALUES])
+{
+	const struct ow_timeline_bin *bin = &panel->bin[i];
+	ret[FROM] = scaled(&panel->time, (double)(bin->start_ns - panel->start_ns));
+	ret[TO] = scaled(&panel->time, (double)(bin->end_ns - panel->start_ns));
+	ret[MIN] = bin->samples ? scaled(&panel->delay, (double)bin->min_ns) : NAN;
+	ret[MEDIAN] = bin->samples ? scaled(&panel->delay, bin->median_ns) : NAN;
+	ret[P99] = bin->samples ? scaled(&panel->delay, bin->p99_ns) : NAN;
+	ret[MAX] = bin->samples ? scaled(&panel->delay, (double)bin->max_ns) : NAN;
+	ret[LOSS] = 100 * (double)bin->lost / (double)bin->sent;
+	ret[ZERO] = 0;
+}
+
 static void put_bins(struct ow_chart *chart, const struct panel *panel)
 {
 	ow_chart_data(chart, "bins", (size_t)panel->row);
 	for (size_t i = 0; i < panel->bins; i++) {
-		const struct ow_timeline_bin *bin = &panel->bin[i];
-		double row[] = {scaled(&panel->time, (double)(bin->start_ns - panel->start_ns)),
-		                scaled(&panel->time, (double)(bin->end_ns - panel->start_ns)),
-		                scaled(&panel->delay, (double)bin->min_ns),
-		                scaled(&panel->delay, bin->median_ns),
-		                scaled(&panel->delay, bin->p99_ns),
-		                scaled(&panel->delay, (double)bin->max_ns),
-		                100 * (double)bin->lost / (double)bin->sent,
-		                0};
-		for (int k = 2; k < 6 && !bin->samples; k++)
-			row[k] = NAN;
-		ow_chart_numbers(chart, row, sizeof row / sizeof *row);
+		double row[VALUES];
+		values_of(panel, i, row);
+		ow_chart_numbers(chart, row, VALUES);
+	}
+	ow_chart_data_end(chart);
+}
+
+/* The edge of one bin: from where it begins to where it ends, or back. */
+static void put_edge(struct ow_chart *chart, const struct panel *panel, size_t i, enum column value, bool back)
+{
+	double row[VALUES];
+	values_of(panel, i, row);
+	const double x[] = {row[back ? TO : FROM], row[back ? FROM : TO]};
+	for (int k = 0; k < 2; k++)
+		ow_chart_numbers(chart, (const double[]){x[k], row[value]}, 2);
+}
+
+/*
+ * What bins show from one value to another, as an outline of each run of bins that have it: along the upper edge, and back
+ * along the lower one. A box for each bin would be six times as many bytes of a picture.
+ */
+static void put_outline(struct ow_chart *chart, const struct panel *panel, const char *name, enum column low,
+                        enum column high)
+{
+	double row[VALUES];
+	ow_chart_data(chart, name, (size_t)panel->row);
+	for (size_t i = 0, end; i < panel->bins; i = end + 1) {
+		for (end = i; end < panel->bins; end++) {
+			values_of(panel, end, row);
+			if (isnan(row[low]) || isnan(row[high]))
+				break;
+		}
+		for (size_t k = i; k < end; k++)
+			put_edge(chart, panel, k, high, false);
+		for (size_t k = end; k-- > i;)
+			put_edge(chart, panel, k, low, true);
+		fputs(end > i ? "\n" : "", chart->script);
 	}
 	ow_chart_data_end(chart);
 }
@@ -322,13 +362,12 @@ static void put_place(struct ow_chart *chart, const struct panel *panel, double 
 	ow_chart_panel(chart, left, right, panel->top + top * panel->height, panel->top + bottom * panel->height);
 }
 
-/* A box for each bin from one column to another; its border closes the gap to the next. */
-static void put_boxes(struct ow_chart *chart, int d, int from, int to, const char *colour, const char *title)
+/* Fills an outline. */
+static void put_area(struct ow_chart *chart, const char *outline, int d, const char *colour, const char *title)
 {
-	char columns[64], style[64];
-	snprintf(columns, sizeof columns, "(($1+$2)/2):(($%d+$%d)/2):1:2:%d:%d", from, to, from, to);
-	snprintf(style, sizeof style, "boxxyerror fc rgb '#%s' fs solid 1 border", colour);
-	ow_chart_series(chart, "bins", (size_t)d, columns, style, colour, title);
+	char style[80];
+	snprintf(style, sizeof style, "filledcurves closed fc rgb '#%s' fs solid 1 noborder", colour);
+	ow_chart_series(chart, outline, (size_t)d, "1:2", style, colour, title);
 }
 
 static void put_delay_panel(struct ow_chart *chart, const struct panel *panel)
@@ -350,9 +389,9 @@ static void put_delay_panel(struct ow_chart *chart, const struct panel *panel)
 		ow_chart_series(chart, "points", d, "1:2", "points pt 7 ps 0.35", "08519c", NULL);
 	} else {
 		fputs("set key at graph 1, graph 1.09 right horizontal samplen 2\n", out);
-		put_boxes(chart, panel->row, 3, 6, "c6dbef", "min to max");
-		put_boxes(chart, panel->row, 4, 5, "6baed6", "median to p99");
-		ow_chart_series(chart, "bins", d, "(($1+$2)/2):4:1:2", "xerrorbars pt 0 lw 2", "08306b", "median");
+		put_area(chart, "range", panel->row, "c6dbef", "min to max");
+		put_area(chart, "usual", panel->row, "6baed6", "median to p99");
+		ow_chart_series(chart, "bins", d, "1:4:($2-$1):(0)", "vectors nohead lw 2", "08306b", "median");
 	}
 	ow_chart_plot(chart);
 }
@@ -382,7 +421,7 @@ static void put_loss_panel(struct ow_chart *chart, const struct panel *panel)
 		               "graph 0.5, graph 0.5 center tc rgb '#" OW_CHART_GREY "'");
 	}
 	if (panel->loss_known)
-		put_boxes(chart, panel->row, 8, 7, "cb181d", "lost");
+		put_area(chart, "lost", panel->row, "cb181d", "lost");
 	ow_chart_plot(chart);
 	fputs("unset label 1\n", out);
 }
@@ -435,6 +474,9 @@ static void put_panels(struct ow_chart *chart, struct panel *panel)
 	double span_ns = (double)(panel->bin[panel->bins - 1].end_ns - panel->start_ns);
 	choose_unit(&panel->time, span_ns);
 	put_bins(chart, panel);
+	put_outline(chart, panel, "range", MIN, MAX);
+	put_outline(chart, panel, "usual", MEDIAN, P99);
+	put_outline(chart, panel, "lost", ZERO, LOSS);
 	if (panel->track->points <= POINTS_MAX)
 		put_points(chart, panel);
 	put_tail(chart, panel);
@@ -553,7 +595,7 @@ static void put_heading(struct ow_chart *chart, const struct ow_match_report *re
 
 static int put_script(struct ow_chart *chart, const struct contents *c)
 {
-	fputs("set errorbars 0; set multiplot\n", chart->script);
+	fputs("set multiplot\n", chart->script);
 	put_heading(chart, c->report);
 	double top = (double)HEAD_PX / chart->height, view = (double)VIEW_PX / chart->height,
 	       height = (double)DIRECTION_PX / chart->height;
@@ -595,7 +637,7 @@ static int draw(const struct contents *c, unsigned i, int *ret_picture, struct o
 	int r = ow_chart_begin(&chart, "plot.svg", WIDTH_PX, view ? VIEW_PX : DIRECTION_PX + MARGIN_PX, err);
 	if (r < 0)
 		return r;
-	fputs("set errorbars 0; set multiplot\n", chart.script);
+	fputs("set multiplot\n", chart.script);
 	if (view)
 		ow_path_view(&chart, c->path, c->view[i], 0, 1);
 	else if ((r = put_row(&chart, &c->row[i - c->views], 0, (double)MARGIN_PX / chart.height,
