@@ -105,7 +105,7 @@ static void print(const char *what, double *took_ns, double target_mpps)
 	printf("\n");
 }
 
-static struct ow_colate_params params_of(enum ow_colate_form form, uint32_t spread, uint8_t check_bits)
+static struct ow_colate_params params_of(enum ow_colate_form form, uint32_t spread, uint8_t check_bits, uint32_t repair)
 {
 	struct ow_colate_plan plan;
 	struct ow_colate_params params;
@@ -114,6 +114,7 @@ static struct ow_colate_params params_of(enum ow_colate_form form, uint32_t spre
 	plan.counters = COUNTERS;
 	plan.spread = spread;
 	plan.check_bits = check_bits;
+	plan.repair = repair;
 	plan.seed = seed;
 	must(ow_colate_plan_params(&plan, &params, NULL), "parameters");
 	return params;
@@ -132,9 +133,10 @@ static void check_colate(const struct ow_colate *colate, uint32_t times)
 		wrong("counters do not add up");
 }
 
-static void bench_colate(const char *what, enum ow_colate_form form, uint32_t spread, uint8_t check_bits)
+static void bench_colate(const char *what, enum ow_colate_form form, uint32_t spread, uint8_t check_bits,
+                         uint32_t repair)
 {
-	struct ow_colate_params params = params_of(form, spread, check_bits);
+	struct ow_colate_params params = params_of(form, spread, check_bits, repair);
 	struct ow_colate *colate;
 	double took[ROUNDS_MAX];
 	must(ow_colate_create(&params, &colate, NULL), "memory");
@@ -152,7 +154,7 @@ static void bench_colate(const char *what, enum ow_colate_form form, uint32_t sp
 
 static void bench_counts(void)
 {
-	struct ow_colate_params params = params_of(OW_COLATE_BANKS, 3, 16);
+	struct ow_colate_params params = params_of(OW_COLATE_BANKS, 3, 16, 0);
 	struct ow_flow_counts *counts;
 	double took[ROUNDS_MAX] = {0};
 	must(ow_flow_counts_create(&params, 0, &counts), "memory");
@@ -177,7 +179,7 @@ static void bench_day(void)
 	                             .id_bytes = 64,
 	                             .interval_ns = MINUTE,
 	                             .counts = true,
-	                             .params = params_of(OW_COLATE_BANKS, 3, 16)};
+	                             .params = params_of(OW_COLATE_BANKS, 3, 16, 8192)};
 	char path[] = "/tmp/bench_flows_XXXXXX";
 	struct ow_epochs_writer *writer;
 	struct ow_epoch epoch;
@@ -241,12 +243,14 @@ int main(int argc, char **argv)
 	make_stamps();
 	printf("recording of %u packets of %u flows in %u counters, seed %llu, best of %u rounds\n", PACKETS, FLOWS,
 	       COUNTERS, (unsigned long long)seed, rounds);
-	bench_colate("banks, k = 1", OW_COLATE_BANKS, 1, 16);
-	bench_colate("banks, k = 2", OW_COLATE_BANKS, 2, 16);
-	bench_colate("banks, k = 3", OW_COLATE_BANKS, 3, 16);
-	bench_colate("banks, k = 3, no checks", OW_COLATE_BANKS, 3, 0);
-	bench_colate("colate, m = 20", OW_COLATE_HASHED, 20, 16);
-	bench_colate("colate, m = 20, no checks", OW_COLATE_HASHED, 20, 0);
+	bench_colate("banks, k = 1", OW_COLATE_BANKS, 1, 16, 0);
+	bench_colate("banks, k = 2", OW_COLATE_BANKS, 2, 16, 0);
+	bench_colate("banks, k = 3", OW_COLATE_BANKS, 3, 16, 0);
+	bench_colate("banks, k = 3, repair of 8192 losses", OW_COLATE_BANKS, 3, 16, 8192);
+	bench_colate("banks, k = 3, repair of 64k losses", OW_COLATE_BANKS, 3, 16, 65536);
+	bench_colate("banks, k = 3, no checks", OW_COLATE_BANKS, 3, 0, 0);
+	bench_colate("colate, m = 20", OW_COLATE_HASHED, 20, 16, 0);
+	bench_colate("colate, m = 20, no checks", OW_COLATE_HASHED, 20, 0, 0);
 	bench_counts();
 	bench_day();
 	free(stamps);

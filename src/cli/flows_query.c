@@ -81,6 +81,8 @@ static const struct ow_option options[] = {
 	{"min-packets", 0, "N", ow_option_count, FIELD(least), "Only flows of at least N packets."},
 
 	{NULL, 0, NULL, NULL, 0, "How:"},
+	{"no-repair", 0, NULL, ow_option_flag, FIELD(question.no_repair),
+         "Leave lost packets in the counters: each counter that has one is of no use."},
 	{"estimator", 0, "E", set_estimator, FIELD(question.estimate.estimator),
          "auto (default): the best that the recording allows; colate: COLATE as published; blup: best linear "
          "prediction, "

@@ -27,7 +27,7 @@ struct arguments {
 	const char *class_filter[OW_FLOW_CLASSES_MAX];
 	struct ow_colate_plan plan;
 	uint64_t stddev, stddev_spread, counters, spread, vectors, bits, check_bits, count_bits, seed, id_bytes,
-		segment_bytes, threshold, flows_max;
+		segment_bytes, threshold, flows_max, repair;
 	int64_t interval_ns, unit_ns;
 	const char *path;
 };
@@ -119,6 +119,10 @@ static const struct ow_option options[] = {
          "N more counters in COLATE's form, with packet counts, for the standard deviation within flows."},
 	{"stddev-spread", 0, "M", ow_option_count, FIELD(stddev_spread),
          "Each flow uses M of these counters (default 16)."},
+	{"repair", 0, "N", ow_option_count, FIELD(repair),
+         "Up to N lost packets of an epoch can be taken out of the counters when they are compared (default 8192; 21 "
+         "bytes "
+         "each; 0: none)."},
 	{"unit", 0, "D", ow_option_positive_duration, FIELD(unit_ns), "Unit of time (default 1ns)."},
 	{"seed", 0, "N", ow_option_count, FIELD(seed), "Seed of all hashes (default 1)."},
 
@@ -188,6 +192,7 @@ static int check_numbers(const struct arguments *args, struct ow_error *err)
 		{"count-bits", "count_bits", args->count_bits},
 		{"id-bytes", "id_bytes", args->id_bytes},
 		{"flows-max", "flows_max", args->flows_max},
+		{"repair", "repair", args->repair},
 	};
 	int r = within("segment-size", args->segment_bytes, UINT16_MAX, err);
 	if (r == 0)
@@ -213,6 +218,7 @@ static int make_info(struct arguments *args, struct ow_epoch_info *ret_info, str
 	plan->count_bits = (uint8_t)args->count_bits;
 	plan->unit_ns = (uint32_t)args->unit_ns;
 	plan->seed = args->seed;
+	plan->repair = (uint32_t)args->repair;
 	*ret_info = (struct ow_epoch_info){
 		.select = args->select,
 		.level = args->level,
@@ -238,6 +244,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	args->check_bits = plan->check_bits;
 	args->unit_ns = plan->unit_ns;
 	args->seed = plan->seed;
+	args->repair = plan->repair;
 	int operands = ow_options_parse(options, argc, argv, args, err);
 	if (operands < 0 || args->help || args->version)
 		return operands < 0 ? operands : 0;

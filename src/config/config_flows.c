@@ -29,6 +29,7 @@ int ow_config_flows_complete(struct ow_config_flows *flows, struct ow_error *why
 		.vectors = (uint32_t)flows->vectors,
 		.stddev_counters = (uint32_t)flows->stddev,
 		.stddev_spread = (uint32_t)flows->stddev_spread,
+		.repair = (uint32_t)flows->repair,
 		.bits = (uint8_t)flows->bits,
 		.check_bits = (uint8_t)flows->check_bits,
 		.count_bits = (uint8_t)flows->count_bits,

@@ -18,7 +18,7 @@ struct ow_config_flows {
 	struct ow_config_class *classes;
 	unsigned class_count;
 	enum ow_colate_form form;
-	uint64_t stddev, stddev_spread, counters, spread, vectors, bits, check_bits, count_bits, seed, id_bytes,
+	uint64_t stddev, stddev_spread, repair, counters, spread, vectors, bits, check_bits, count_bits, seed, id_bytes,
 		flows_max;
 	struct ow_epoch_info info; /* valid after ow_config_flows_complete */
 	unsigned line;

@@ -69,13 +69,20 @@ static void code_info(struct ow_coder *coder, struct ow_epoch_info *info)
 	OW_CODER_ENUM(coder, "flow key", info->select.by, OW_FLOW_BY_FIVE_TUPLE, OW_FLOW_BY_CLASS + 1);
 	ow_coder_u8(coder, "IPv4 prefix", &info->select.prefix4, 0, 32);
 	ow_coder_u8(coder, "IPv6 prefix", &info->select.prefix6, 0, 128);
-	ow_coder_zeros(coder, 1);
+	/* Recordings without a table of lost packets are as in earlier versions. */
+	bool repair = info->params.repair_cells > 0;
+	ow_coder_bool(coder, "table of lost packets", &repair);
 	ow_coder_u32(coder, "classes", &info->select.classes, 0, OW_FLOW_CLASSES_MAX);
 	ow_coder_u32(coder, "layers", &info->params.layers, 1, OW_COLATE_LAYERS_MAX);
 	for (uint32_t i = 0; !coder->failed && i < info->select.classes; i++)
 		ow_coder_text(coder, "class", info->select.class_name[i], OW_FLOW_CLASS_NAME, false);
 	for (uint32_t i = 0; !coder->failed && i < info->params.layers; i++)
 		code_layer(coder, &info->params.layer[i]);
+	if (coder->failed || !repair)
+		return;
+	ow_coder_u32(coder, "cells for lost packets", &info->params.repair_cells, 1, OW_REPAIR_CELLS_MAX);
+	ow_coder_u8(coder, "shift of times", &info->params.repair_shift, 0, OW_COLATE_REPAIR_SHIFT_MAX);
+	ow_coder_zeros(coder, 3);
 }
 
 int ow_epoch_info_encode(const struct ow_epoch_info *info, uint8_t **ret_bytes, size_t *ret_size)
@@ -166,6 +173,8 @@ int ow_epoch_encode(const struct ow_epoch *epoch, uint8_t **ret_bytes, size_t *r
 {
 	struct ow_buffer buffer = {0};
 	int r = put_head(&buffer, epoch);
+	if (r == 0 && ow_colate_repair(epoch->colate))
+		r = ow_epoch_put_repair(&buffer, epoch->colate);
 	for (uint32_t i = 0; r == 0 && i < ow_colate_params(epoch->colate)->layers; i++)
 		r = ow_epoch_put_layer(&buffer, epoch->colate, i);
 	size_t counter_bytes = buffer.end;
@@ -202,6 +211,8 @@ int ow_epoch_decode_add(const struct ow_epoch_info *info, const uint8_t *bytes, 
 		return coder.failed;
 	const uint8_t *at = bytes + coder.at, *end = bytes + size;
 	int r = 0;
+	if (info->params.repair_cells)
+		r = ow_epoch_take_repair(&at, end, &info->params, ow_colate_repair_of(sum->colate), err);
 	for (uint32_t i = 0; r == 0 && i < info->params.layers; i++)
 		r = ow_epoch_take_layer(&at, end, i, sum->colate, err);
 	if (r < 0)
@@ -215,6 +226,16 @@ int ow_epoch_decode_add(const struct ow_epoch_info *info, const uint8_t *bytes, 
 	if (r == 0)
 		add_head(sum, &head);
 	return r;
+}
+
+int ow_epoch_decode_repair(const struct ow_epoch_info *info, const uint8_t *bytes, size_t size,
+                           struct ow_repair_cell *sum, struct ow_error *err)
+{
+	struct head head = {0};
+	struct ow_coder coder = {.does = OW_CODER_READS, .message = "epoch", .from = bytes, .size = size, .err = err};
+	code_head(&coder, info->params.layers, &head);
+	const uint8_t *at = bytes + coder.at;
+	return coder.failed ? coder.failed : ow_epoch_take_repair(&at, bytes + size, &info->params, sum, err);
 }
 
 int ow_epoch_init(const struct ow_epoch_info *info, bool with_counts, struct ow_epoch *ret_epoch, struct ow_error *err)

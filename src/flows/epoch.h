@@ -55,6 +55,9 @@ int ow_epoch_encode(const struct ow_epoch *epoch, uint8_t **ret_bytes, size_t *r
  */
 int ow_epoch_decode_add(const struct ow_epoch_info *info, const uint8_t *bytes, size_t size, struct ow_epoch *sum,
                         struct ow_error *err);
+/* Adds only the table of lost packets of an epoch, which must have one. */
+int ow_epoch_decode_repair(const struct ow_epoch_info *info, const uint8_t *bytes, size_t size,
+                           struct ow_repair_cell *sum, struct ow_error *err);
 /* Initialises an empty sum, and frees it. with_counts: false ignores flow counts. */
 int ow_epoch_init(const struct ow_epoch_info *info, bool with_counts, struct ow_epoch *ret_epoch, struct ow_error *err);
 void ow_epoch_done(struct ow_epoch *epoch);

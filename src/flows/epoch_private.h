@@ -13,6 +13,11 @@ int ow_epoch_put_layer(struct ow_buffer *buffer, const struct ow_colate *colate,
 int ow_epoch_take_layer(const uint8_t **at, const uint8_t *end, uint32_t layer, struct ow_colate *sum,
                         struct ow_error *err);
 
+/* The table of lost packets. sum: OW_REPAIR_BANKS * repair_cells; cells are added to it. */
+int ow_epoch_put_repair(struct ow_buffer *buffer, const struct ow_colate *colate);
+int ow_epoch_take_repair(const uint8_t **at, const uint8_t *end, const struct ow_colate_params *params,
+                         struct ow_repair_cell *sum, struct ow_error *err);
+
 int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *counts);
 /* The partial layers are those of the sum's counts. */
 int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, struct ow_flow_counts *sum,

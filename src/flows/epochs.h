@@ -57,3 +57,6 @@ int ow_epochs_comparable(const struct ow_epochs *a, const struct ow_epochs *b, s
  */
 int ow_epochs_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t until_ns, bool with_counts,
                   struct ow_epoch *ret_sum, struct ow_error *err);
+
+/* Adds the table of lost packets of one epoch. sum: OW_REPAIR_BANKS * repair_cells of the description, which has some. */
+int ow_epochs_repair(const struct ow_epochs *epochs, size_t i, struct ow_repair_cell *sum, struct ow_error *err);

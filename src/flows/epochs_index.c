@@ -111,6 +111,15 @@ static int damaged(const struct ow_epochs *epochs, const struct ow_epochs_frame 
 	                    r == -EBADMSG ? "damaged (its checksum is wrong)" : strerror(-r));
 }
 
+static int decoded(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, int r,
+                   const struct ow_error *what, struct ow_error *err)
+{
+	if (r == 0)
+		return 0;
+	return ow_error_set(err, -r, "%.200s: at offset %llu: %.200s", epochs->path,
+	                    (unsigned long long)(frame->offset - OW_EPOCHS_HEADER), what->text);
+}
+
 int ow_epochs_frame_add(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, struct ow_epoch *sum,
                         struct ow_error *err)
 {
@@ -121,10 +130,20 @@ int ow_epochs_frame_add(const struct ow_epochs *epochs, const struct ow_epochs_f
 		return damaged(epochs, frame, r, err);
 	r = ow_epoch_decode_add(&epochs->info, bytes, frame->size, sum, &what);
 	free(bytes);
+	return decoded(epochs, frame, r, &what, err);
+}
+
+int ow_epochs_repair(const struct ow_epochs *epochs, size_t i, struct ow_repair_cell *sum, struct ow_error *err)
+{
+	const struct ow_epochs_frame *frame = &epochs->epoch[i];
+	uint8_t *bytes = NULL;
+	struct ow_error what;
+	int r = read_bytes(epochs, frame, &bytes);
 	if (r < 0)
-		return ow_error_set(err, -r, "%.200s: at offset %llu: %.200s", epochs->path,
-		                    (unsigned long long)(frame->offset - OW_EPOCHS_HEADER), what.text);
-	return 0;
+		return damaged(epochs, frame, r, err);
+	r = ow_epoch_decode_repair(&epochs->info, bytes, frame->size, sum, &what);
+	free(bytes);
+	return decoded(epochs, frame, r, &what, err);
 }
 
 static bool make_room(struct ow_epochs_frame **frames, size_t count, size_t *room)

@@ -67,8 +67,7 @@ static bool warn_clean(const struct ow_flow_answers *a, unsigned i, char line[OW
 		return false;
 	snprintf(line, OW_FLOW_WARNING,
 	         "only %s of the counters hold the same packets at %.80s and %.80s: packets were lost, or one point "
-	         "also "
-	         "sees other traffic (record with --filter; --vectors helps against loss)",
+	         "also sees other traffic (record with --filter, and with a larger --repair against loss)",
 	         ow_format_share(leg->clean, leg->counters, share), a->point[leg->from].path, a->point[leg->to].path);
 	return true;
 }

@@ -23,6 +23,11 @@ struct ow_flow_point {
 struct ow_flow_leg {
 	unsigned from, to;        /* points */
 	uint64_t counters, clean; /* counters with packets at either point; counters with the same packets at both */
+	/* Packets that only one point has, as far as they could be found, and were taken out of the counters. */
+	bool searched;        /* the recordings tell of such packets */
+	uint64_t lost, extra; /* only at `from`; only at `to` */
+	uint64_t unread;      /* others differ as well: parts of the tables that could not be read */
+	uint64_t repaired;    /* of `clean`: counters that were not before */
 };
 
 struct ow_flow_answer {

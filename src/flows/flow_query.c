@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "flows/counts_csv.h"
 #include "flows/epochs.h"
+#include "flows/flow_leg.h"
 #include "base/format.h"
 #include <assert.h>
 #include <errno.h>
@@ -172,132 +173,6 @@ static int check_time(const struct ow_flow_answers *a, struct ow_error *err)
 	return 0;
 }
 
-/* -- one leg ------------------------------------------------------------------------------------------------------ */
-
-/* The flows of a leg and their estimates, in the order of `counts`. */
-struct leg {
-	const struct ow_flow_counts *counts; /* p_f */
-	const struct ow_flow_counts *sender; /* the counts of the first point; NULL = not known */
-	struct ow_flow_load *load;
-	struct ow_flow_estimate *estimate;
-	size_t flows;
-};
-
-static void leg_done(struct leg *leg)
-{
-	free(leg->load);
-	free(leg->estimate);
-	*leg = (struct leg){0};
-}
-
-/* p_f is the number of received packets; if a flow's counters are clean, as many were sent. */
-static int choose_counts(const struct ow_flows_files *files, unsigned from, unsigned to, struct leg *leg,
-                         const struct ow_flow_answers *a, struct ow_error *err)
-{
-	const struct ow_flow_counts *sender = files->file[from].sum.counts, *receiver = files->file[to].sum.counts;
-	if (files->counts) {
-		leg->counts = files->counts;
-		leg->sender = sender && receiver ? sender : NULL;
-		return 0;
-	}
-	leg->counts = receiver ? receiver : sender;
-	leg->sender = sender;
-	if (!leg->counts)
-		return ow_error_set(
-			err, EINVAL,
-			"neither %.120s nor %.120s has flow counts: use --counts FILE to give the packets of "
-			"each flow",
-			a->point[from].path, a->point[to].path);
-	return 0;
-}
-
-static void fill_load(const struct leg *leg, const struct ow_colate_params *params, bool external, size_t i,
-                      struct ow_flow_load *load)
-{
-	struct ow_flow_count count, sent;
-	ow_flow_counts_get(leg->counts, i, &count);
-	*load = (struct ow_flow_load){
-		.flow = count.flow,
-		.packets = (double)count.packets,
-		.first_ns = count.first_ns,
-		.last_ns = count.last_ns,
-	};
-	for (uint32_t k = 0; k < params->layers; k++) {
-		bool all = params->layer[k].first == 0 && params->layer[k].last == OW_COLATE_SHARE;
-		load->in_layer[k] = all        ? load->packets
-		                    : external ? -1
-		                               : (double)ow_flow_counts_in_layer(leg->counts, i, k);
-	}
-	ptrdiff_t at = leg->sender ? ow_flow_counts_find(leg->sender, count.flow) : -1;
-	if (at < 0)
-		return;
-	ow_flow_counts_get(leg->sender, (size_t)at, &sent);
-	load->whole = sent.packets == count.packets;
-	load->first_ns = sent.first_ns < load->first_ns ? sent.first_ns : load->first_ns;
-	load->last_ns = sent.last_ns > load->last_ns ? sent.last_ns : load->last_ns;
-}
-
-static int fill_loads(struct leg *leg, const struct ow_colate_params *params, bool external)
-{
-	double sum = 0;
-	leg->flows = ow_flow_counts_flows(leg->counts);
-	leg->load = calloc(leg->flows + 1, sizeof *leg->load);
-	leg->estimate = calloc(leg->flows + 1, sizeof *leg->estimate);
-	if (!leg->load || !leg->estimate)
-		return -ENOMEM;
-	for (size_t i = 0; i < leg->flows; i++) {
-		fill_load(leg, params, external, i, &leg->load[i]);
-		sum += leg->load[i].packets;
-	}
-	/* Each counted packet is in one flow. (Sums of integers below 2^53 are exact.) */
-	assert(sum > 0x1p53 || sum == (double)ow_flow_counts_packets(leg->counts));
-	return 0;
-}
-
-/* Counts the counters with packets, and those with the same packets at both points. */
-static void count_clean(const struct ow_colate *a, const struct ow_colate *b, const struct ow_flows *flows,
-                        struct ow_flow_leg *ret_leg)
-{
-	for (uint32_t k = 0; k < flows->params.layers; k++) {
-		const uint64_t *x = ow_colate_counters(a, k), *y = ow_colate_counters(b, k);
-		const bool *clean = flows->layer[k].clean;
-		for (uint32_t j = 0; j < flows->layer[k].layer.counters; j++) {
-			bool used = x[j] || y[j];
-			ret_leg->counters += used;
-			ret_leg->clean += used && clean[j];
-		}
-	}
-}
-
-static int estimate_leg(const struct ow_flows_options *options, const struct ow_flows_files *files,
-                        struct ow_flow_answers *a, struct ow_flow_leg *ret_leg, struct leg *leg, struct ow_error *err)
-{
-	const struct ow_colate *from = files->file[ret_leg->from].sum.colate, *to = files->file[ret_leg->to].sum.colate;
-	struct ow_flows flows = {0};
-	int r = choose_counts(files, ret_leg->from, ret_leg->to, leg, a, err);
-	if (r == 0)
-		r = ow_flows_difference(from, to, &flows, err);
-	if (r < 0)
-		return r;
-	count_clean(from, to, &flows, ret_leg);
-	if (!ret_leg->clean)
-		r = ow_error_set(err, ENOMSG,
-		                 "nothing can be estimated: none of the %llu counters has the same packets at %.120s "
-		                 "and %.120s: each lost "
-		                 "a packet, or these are recordings of different traffic",
-		                 (unsigned long long)ret_leg->counters, a->point[ret_leg->from].path,
-		                 a->point[ret_leg->to].path);
-	else if (fill_loads(leg, &flows.params, files->counts != NULL) < 0)
-		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", leg->flows);
-	if (r == 0) {
-		flows.flow = leg->load;
-		flows.flows = leg->flows;
-		r = ow_flows_estimate(&flows, options, leg->estimate, err);
-	}
-	ow_flows_done(&flows);
-	return r;
-}
-
 /* -- answers ------------------------------------------------------------------------------------------------------ */
 
 static void shift(struct ow_value *value, double offset_ns)
@@ -308,7 +183,7 @@ static void shift(struct ow_value *value, double offset_ns)
 }
 
 /* The estimate of a flow over a leg, found by its hash: some points may not have seen the flow. */
-static struct ow_flow_estimate estimate_of(const struct leg *leg, uint64_t flow)
+static struct ow_flow_estimate estimate_of(const struct ow_flow_leg_flows *leg, uint64_t flow)
 {
 	ptrdiff_t i = ow_flow_counts_find(leg->counts, flow);
 	if (i >= 0)
@@ -318,9 +193,9 @@ static struct ow_flow_estimate estimate_of(const struct leg *leg, uint64_t flow)
 }
 
 /* Combines the legs: the flows are those that the last leg counts. */
-static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, const struct leg *leg)
+static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, const struct ow_flow_leg_flows *leg)
 {
-	const struct leg *whole = &leg[a->legs - 1];
+	const struct ow_flow_leg_flows *whole = &leg[a->legs - 1];
 	a->flow = calloc(whole->flows + 1, sizeof *a->flow);
 	a->estimates = calloc((whole->flows + 1) * a->legs, sizeof *a->estimates);
 	if (!a->flow || !a->estimates)
@@ -357,7 +232,7 @@ static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, 
 }
 
 /* Counts the flows of the first point that the last one never saw, and checks that there are flows in common. */
-static int check_common(struct ow_flow_answers *a, const struct leg *whole, struct ow_error *err)
+static int check_common(struct ow_flow_answers *a, const struct ow_flow_leg_flows *whole, struct ow_error *err)
 {
 	size_t flows = whole->sender ? ow_flow_counts_flows(whole->sender) : 0;
 	const char *x = a->point[0].path, *y = a->counts ? a->counts : a->point[a->points - 1].path;
@@ -405,7 +280,7 @@ static void set_legs(struct ow_flow_answers *a)
 static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, struct ow_flow_answers *a,
                struct ow_error *err)
 {
-	struct leg leg[OW_FLOW_LEGS_MAX] = {0};
+	struct ow_flow_leg_flows leg[OW_FLOW_LEGS_MAX] = {0};
 	struct ow_flows_options estimate = q->estimate;
 	int r = 0;
 	for (; r == 0 && a->points < q->points; a->points++)
@@ -420,8 +295,19 @@ static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, 
 		return r;
 	a->select = ow_epochs_info(files->file[0].epochs)->select;
 	set_legs(a);
-	for (unsigned i = 0; r == 0 && i < a->legs; i++)
-		r = estimate_leg(&estimate, files, a, &a->leg[i], &leg[i], err);
+	for (unsigned i = 0; r == 0 && i < a->legs; i++) {
+		const struct file *from = &files->file[a->leg[i].from], *to = &files->file[a->leg[i].to];
+		const struct ow_flow_leg_input input = {
+			.side = {{from->epochs, &from->sum}, {to->epochs, &to->sum}},
+			.path = {a->point[a->leg[i].from].path, a->point[a->leg[i].to].path},
+			.counts = files->counts,
+			.since_ns = q->since_ns,
+			.until_ns = q->until_ns,
+			.no_repair = q->no_repair,
+			.estimate = estimate,
+		};
+		r = ow_flow_leg_estimate(&input, &a->leg[i], &leg[i], err);
+	}
 	if (r == 0)
 		r = check_common(a, &leg[a->legs - 1], err);
 	if (r == 0 && gather(q, a, leg) < 0)
@@ -429,7 +315,7 @@ static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, 
 	if (r == 0)
 		r = check_order(a, err);
 	for (unsigned i = 0; i < a->legs; i++)
-		leg_done(&leg[i]);
+		ow_flow_leg_done(&leg[i]);
 	return r;
 }
 

@@ -11,6 +11,7 @@ struct ow_flows_question {
 	const char *counts;         /* CSV; NULL = the counts of the recordings */
 	struct ow_flows_options estimate;
 	int64_t offset_ns; /* added to the last point's times */
+	bool no_repair;    /* leave lost packets in the counters */
 };
 
 /*

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "estimate/estimate.h"
-#include "synopsis/colate.h"
+#include "flows/lost_packets.h"
 
 /*
  * Per-flow delay from the counters of two points (COLATE section 4; formulas 3.8). All estimates use the differences of
@@ -13,10 +13,14 @@
 struct ow_flows_layer {
 	struct ow_colate_layer layer;
 	double *delay_ns; /* layer.counters: sum of delays (signed layers: of sign * delay) in this counter */
+	double *noise;    /* variance of delay_ns by the times of packets that were taken out, ns^2 */
 	/* as far as the check can detect, both points put the same packets there; otherwise delay_ns is not usable */
 	bool *clean;
 	uint32_t *counts;    /* of B, modulo 2^count_bits; NULL if there are none */
 	uint64_t packets[2]; /* at A, at B */
+	/* B - A, modulo: of the sums, the checks and the counts (NULL if there are none) */
+	uint64_t *sum_off;
+	uint32_t *check_off, *count_off;
 };
 
 /* A flow that the points saw. */
@@ -43,6 +47,14 @@ struct ow_flows {
  */
 int ow_flows_difference(const struct ow_colate *a, const struct ow_colate *b, struct ow_flows *ret_flows,
                         struct ow_error *err);
+/*
+ * Takes packets that only one point has out of the counters they are in, and out of the loads. A counter whose checks
+ * then agree is clean. Layers of deviations beside banks stay as they are: the error of a time would look like
+ * deviation.
+ */
+void ow_flows_take_out(struct ow_flows *flows, const struct ow_lost_packets *packets);
+/* Both points do not have the same packets of this flow: its counters in banks of all packets are not clean. */
+void ow_flows_distrust(struct ow_flows *flows, uint64_t flow);
 /* Frees the layers' arrays, not `flow`. */
 void ow_flows_done(struct ow_flows *flows);
 

@@ -129,7 +129,7 @@ static void scale_rows(struct ow_flow_solver *s, const struct ow_flow_prior *pri
 	ow_flow_residuals(system, prior, s->r, scale);
 	for (size_t c = 0; c < system->rows; c++) {
 		bool used = system->used[c] && scale[c] > 0;
-		scale[c] = used ? 1 / sqrt(scale[c]) : 0;
+		scale[c] = used ? 1 / sqrt(scale[c] + system->shared[c]) : 0;
 		s->r[c] *= scale[c];
 		s->noise[c] = used;
 	}

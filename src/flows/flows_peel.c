@@ -52,7 +52,7 @@ static void fill(const struct ow_flow_system *system, struct row *row)
 			of->left++;
 			of->last ^= (uint32_t)f;
 			of->bad = of->bad || !is_full(&e[j], system->packets[f]) || !system->data->flow[f].whole ||
-			          !(fabs(of->sum) < 0x1p53);
+			          system->noise[e[j].row] > 0 || !(fabs(of->sum) < 0x1p53);
 		}
 	}
 }

@@ -29,7 +29,8 @@ struct ow_flow_system {
 	struct ow_flow_entry *entry; /* flows * slots */
 	size_t rows;
 	double *sum;    /* D_c, ns */
-	double *noise;  /* ns^2: of times that were rounded to units */
+	double *noise;  /* ns^2: of times that were rounded to units, and of packets that were taken out */
+	double *shared; /* ns^2: in addition, if the rows of several banks are used together */
 	uint32_t *used; /* entries of each row; 0 = not clean or empty */
 };
 

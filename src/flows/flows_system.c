@@ -23,8 +23,12 @@ static void fill_rows(struct ow_flow_system *system, const struct ow_flows_layer
 	 * Rounding a time to units has the variance unit^2 / 12, at both points; the number of packets is multiplied
 	 * later.
 	 */
-	for (uint32_t c = 0; c < layer->layer.counters; c++)
+	for (uint32_t c = 0; c < layer->layer.counters; c++) {
 		system->sum[first + c] = layer->clean[c] ? layer->delay_ns[c] : 0;
+		system->noise[first + c] = layer->noise ? layer->noise[c] : 0;
+		/* All banks have the same error: each gets as much noise as their average has. */
+		system->shared[first + c] = system->noise[first + c] * (layer->layer.spread - 1);
+	}
 }
 
 /* The packets of a flow in a layer, and whether this is only an expected value. */
@@ -78,8 +82,9 @@ static int allocate(struct ow_flow_system *s)
 	s->packets = calloc(s->flows + 1, sizeof *s->packets);
 	s->sum = calloc(s->rows + 1, sizeof *s->sum);
 	s->noise = calloc(s->rows + 1, sizeof *s->noise);
+	s->shared = calloc(s->rows + 1, sizeof *s->shared);
 	s->used = calloc(s->rows + 1, sizeof *s->used);
-	return s->entry && s->packets && s->sum && s->noise && s->used ? 0 : -ENOMEM;
+	return s->entry && s->packets && s->sum && s->noise && s->shared && s->used ? 0 : -ENOMEM;
 }
 
 int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_system, struct ow_error *err)
@@ -120,6 +125,7 @@ void ow_flow_system_done(struct ow_flow_system *system)
 	free(system->packets);
 	free(system->sum);
 	free(system->noise);
+	free(system->shared);
 	free(system->used);
 	*system = (struct ow_flow_system){0};
 }

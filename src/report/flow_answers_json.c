@@ -81,6 +81,12 @@ static void put_legs(struct ow_json *json, const struct ow_flow_answers *answers
 		ow_json_count(json, "counters", leg->counters);
 		ow_json_count(json, "clean", leg->clean);
 		ow_json_count(json, "unclean", leg->counters - leg->clean);
+		if (leg->searched) {
+			ow_json_count(json, "repaired", leg->repaired);
+			ow_json_count(json, "lost", leg->lost);
+			ow_json_count(json, "extra", leg->extra);
+			ow_json_flag(json, "complete", !leg->unread);
+		}
 		ow_json_end(json);
 	}
 	ow_json_end(json);

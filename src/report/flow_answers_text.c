@@ -58,6 +58,20 @@ static void put_point(const struct style *s, const struct ow_flow_answers *a, un
 	fputc('\n', s->out);
 }
 
+/* The packets that were taken out of the counters of a leg. */
+static void put_repair(const struct style *s, const struct ow_flow_leg *leg)
+{
+	char lost[OW_FORMAT], extra[OW_FORMAT], repaired[OW_FORMAT], text[300];
+	if (!leg->lost && !leg->extra && !leg->unread)
+		return;
+	snprintf(text, sizeof text, "%s clean without %s lost and %s extra %s%s",
+	         ow_format_count(leg->repaired, repaired), ow_format_count(leg->lost, lost),
+	         ow_format_count(leg->extra, extra), ow_plural(leg->lost + leg->extra, "packet", "packets"),
+	         leg->unread ? "; more differ than the recordings can tell" : "");
+	put_label(s, "");
+	ow_format_wrap(s->out, text, LABEL, s->width);
+}
+
 static void put_summary(const struct style *s, const struct ow_flow_answers *a)
 {
 	char count[OW_FORMAT], other[OW_FORMAT], share[OW_FORMAT], text[400];
@@ -81,6 +95,7 @@ static void put_summary(const struct style *s, const struct ow_flow_answers *a)
 		        ow_format_count(leg->clean, other),
 		        leg->counters ? ow_format_share(leg->clean, leg->counters, share) : "-",
 		        ow_format_count(leg->counters - leg->clean, text));
+		put_repair(s, leg);
 	}
 	if (a->offset_ns) {
 		char offset[OW_DURATION_TEXT];

@@ -34,6 +34,7 @@ struct ow_colate {
 	int64_t first_ns, last_ns, base_ns; /* base_ns: reference of the sum below */
 	__int128 time_sum_ns;
 	struct layer layer[OW_COLATE_LAYERS_MAX];
+	struct ow_repair_cell *repair; /* NULL = none */
 };
 
 /* The packets of a block, as a layer gets them. */
@@ -84,6 +85,12 @@ int ow_colate_check(const struct ow_colate_params *params, struct ow_error *err)
 			return r;
 		counters += params->layer[i].counters;
 	}
+	if (params->repair_cells > OW_REPAIR_CELLS_MAX)
+		return ow_error_set(err, EINVAL, "%u cells of a bank for lost packets, %u are possible",
+		                    params->repair_cells, OW_REPAIR_CELLS_MAX);
+	if (params->repair_shift > OW_COLATE_REPAIR_SHIFT_MAX)
+		return ow_error_set(err, EINVAL, "times of lost packets without their last %u bits, %d are possible",
+		                    params->repair_shift, OW_COLATE_REPAIR_SHIFT_MAX);
 	if (counters > OW_COLATE_COUNTERS_MAX)
 		return ow_error_set(err, EINVAL, "%llu counters in all layers, %u are possible",
 		                    (unsigned long long)counters, OW_COLATE_COUNTERS_MAX);
@@ -107,6 +114,10 @@ int ow_colate_comparable(const struct ow_colate_params *a, const struct ow_colat
 		return differs(err, 0, "units of time (ns)", a->unit_ns, b->unit_ns);
 	if (a->layers != b->layers)
 		return differs(err, 0, "numbers of layers", a->layers, b->layers);
+	if (a->repair_cells != b->repair_cells)
+		return differs(err, 0, "cells for lost packets", a->repair_cells, b->repair_cells);
+	if (a->repair_shift != b->repair_shift)
+		return differs(err, 0, "resolutions of the times of lost packets", a->repair_shift, b->repair_shift);
 	for (uint32_t i = 0; i < a->layers; i++) {
 		const struct ow_colate_layer *x = &a->layer[i], *y = &b->layer[i];
 		const struct {
@@ -153,6 +164,11 @@ static bool init_layer(struct layer *layer, const struct ow_colate_layer *is, ui
 	return layer->counter && (layer->check || !is->check_bits) && (layer->count || !is->count_bits);
 }
 
+static size_t repair_size(const struct ow_colate *colate)
+{
+	return OW_REPAIR_BANKS * (size_t)colate->params.repair_cells;
+}
+
 int ow_colate_create(const struct ow_colate_params *params, struct ow_colate **ret_colate, struct ow_error *err)
 {
 	int r = ow_colate_check(params, err);
@@ -169,6 +185,14 @@ int ow_colate_create(const struct ow_colate_params *params, struct ow_colate **r
 			                    params->layer[i].counters);
 		}
 	}
+	if (params->repair_cells) {
+		colate->repair = calloc(repair_size(colate), sizeof *colate->repair);
+		if (!colate->repair) {
+			ow_colate_free(colate);
+			return ow_error_set(err, ENOMEM, "not enough memory for %u cells for lost packets",
+			                    params->repair_cells);
+		}
+	}
 	*ret_colate = colate;
 	return 0;
 }
@@ -182,6 +206,7 @@ void ow_colate_free(struct ow_colate *colate)
 		free(colate->layer[i].check);
 		free(colate->layer[i].count);
 	}
+	free(colate->repair);
 	free(colate);
 }
 
@@ -196,6 +221,8 @@ void ow_colate_reset(struct ow_colate *colate)
 			memset(layer->count, 0, layer->is.counters * sizeof *layer->count);
 		layer->packets = 0;
 	}
+	if (colate->repair)
+		memset(colate->repair, 0, repair_size(colate) * sizeof *colate->repair);
 	colate->packets = 0;
 	colate->time_sum_ns = 0;
 }
@@ -321,6 +348,9 @@ void ow_colate_add(struct ow_colate *colate, const struct ow_flow_sighting *sigh
 		size_t some = count < BLOCK ? count : BLOCK;
 		struct block all, own;
 		take(colate, sightings, some, &all);
+		if (colate->repair)
+			ow_repair_add(colate->repair, colate->params.repair_cells, colate->params.seed,
+			              colate->params.repair_shift, all.flow, all.hash, all.time, some);
 		for (uint32_t i = 0; i < colate->params.layers; i++) {
 			struct layer *layer = &colate->layer[i];
 			const struct block *block = share(layer, &all, &own);
@@ -394,6 +424,8 @@ int ow_colate_merge(struct ow_colate *colate, const struct ow_colate *other, str
 		const struct layer *from = &other->layer[i];
 		ow_colate_add_raw(colate, i, 0, from->counter, from->check, from->count, from->is.counters);
 	}
+	if (colate->repair)
+		ow_repair_merge(colate->repair, other->repair, repair_size(colate));
 	return 0;
 }
 
@@ -443,4 +475,14 @@ const uint32_t *ow_colate_checks(const struct ow_colate *colate, uint32_t layer)
 const uint32_t *ow_colate_counts(const struct ow_colate *colate, uint32_t layer)
 {
 	return colate->layer[layer].count;
+}
+
+const struct ow_repair_cell *ow_colate_repair(const struct ow_colate *colate)
+{
+	return colate->repair;
+}
+
+struct ow_repair_cell *ow_colate_repair_of(struct ow_colate *colate)
+{
+	return colate->repair;
 }

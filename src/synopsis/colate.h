@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/hash.h"
+#include "synopsis/repair.h"
 #include <oneway/error.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,7 +54,12 @@ struct ow_colate_params {
 	uint32_t layers;
 	uint32_t unit_ns; /* >= 1 */
 	uint64_t seed;    /* the same at all points that are compared */
+	/* Cells of a bank of the table by which a query finds lost packets (repair.h), 0 = none; it drops so many bits of
+	 * times. */
+	uint32_t repair_cells;
+	uint8_t repair_shift;
 };
+#define OW_COLATE_REPAIR_SHIFT_MAX 24
 
 /* 0, or -EINVAL with an error that names the parameter. */
 int ow_colate_check(const struct ow_colate_params *params, struct ow_error *err);
@@ -84,7 +90,8 @@ static inline uint64_t ow_colate_packet_hash(uint64_t seed, uint64_t id)
 	return ow_mum64(id ^ seed, UINT64_C(0x9e3779b97f4a7c15)) ^ id;
 }
 
-/* These parts of the hash do not overlap where it matters (j is made of the upper bits of its part). */
+/* These parts of the hash do not overlap where it matters (j is made of the upper bits of its part; the table of repair
+ * has no bits 16 to 31). */
 static inline uint32_t ow_colate_place(uint64_t packet_hash) /* 0 .. OW_COLATE_SHARE - 1 */
 {
 	return (uint32_t)(packet_hash >> 48);
@@ -92,7 +99,7 @@ static inline uint32_t ow_colate_place(uint64_t packet_hash) /* 0 .. OW_COLATE_S
 
 static inline uint32_t ow_colate_pick(uint64_t packet_hash, uint32_t spread) /* j of OW_COLATE_HASHED */
 {
-	return (uint32_t)((packet_hash >> 16 & UINT32_MAX) * spread >> 32);
+	return (uint32_t)((packet_hash >> 32 & 0xffff) * spread >> 16);
 }
 
 static inline bool ow_colate_is_minus(uint64_t packet_hash) /* the sign of a packet in signed layers */
@@ -130,6 +137,10 @@ const uint64_t *ow_colate_counters(const struct ow_colate *colate, uint32_t laye
 const uint32_t *ow_colate_checks(const struct ow_colate *colate, uint32_t layer);
 /* Packets of each counter modulo 2^count_bits (NULL if it has none). */
 const uint32_t *ow_colate_counts(const struct ow_colate *colate, uint32_t layer);
+/* The table of repair, OW_REPAIR_BANKS * repair_cells; NULL if there is none. */
+const struct ow_repair_cell *ow_colate_repair(const struct ow_colate *colate);
+/* The same, for codecs, which add to it. */
+struct ow_repair_cell *ow_colate_repair_of(struct ow_colate *colate);
 /* The totals of a stored recording, for codecs; they are added to the present ones. */
 struct ow_colate_facts {
 	uint64_t packets, layer_packets[OW_COLATE_LAYERS_MAX];

@@ -40,6 +40,7 @@ void ow_colate_plan_defaults(struct ow_colate_plan *ret_plan)
 		.check_bits = 16,
 		.unit_ns = 1,
 		.seed = OW_COLATE_SEED_DEFAULT,
+		.repair = OW_COLATE_REPAIR_DEFAULT,
 	};
 }
 
@@ -84,6 +85,10 @@ int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_pa
 			.count_bits = plan->count_bits ? plan->count_bits : OW_COLATE_STDDEV_COUNTS,
 			.last = OW_COLATE_SHARE,
 		};
+	}
+	if (plan->repair) {
+		params.repair_cells = ow_repair_cells_for(plan->repair);
+		params.repair_shift = OW_COLATE_REPAIR_SHIFT;
 	}
 	int r = ow_colate_check(&params, err);
 	if (r == 0)

@@ -15,6 +15,8 @@ struct ow_colate_plan {
 	uint32_t stddev_spread;   /* counters a flow; 0 = OW_COLATE_STDDEV_SPREAD */
 	uint32_t unit_ns;
 	uint64_t seed;
+	/* Lost packets of an epoch that a query can find and take out of the counters; 0 = none. */
+	uint32_t repair;
 };
 
 #define OW_COLATE_BANKS_DEFAULT    3
@@ -23,6 +25,10 @@ struct ow_colate_plan {
 #define OW_COLATE_STDDEV_SPREAD    16 /* a deviation has an error of at least 1 / sqrt(2 * 15) = 18 % */
 #define OW_COLATE_STDDEV_COUNTS    8  /* bits of the packet counts; the expected count gives the upper bits */
 #define OW_COLATE_SEED_DEFAULT     UINT64_C(1)
+#define OW_COLATE_REPAIR_DEFAULT   8192
+/* Times of lost packets are in units of 16 ns: 40 bits are enough for an epoch of 4.8 hours. */
+#define OW_COLATE_REPAIR_SHIFT 4
+#define OW_COLATE_REPAIR_MAX   5000000
 
 void ow_colate_plan_defaults(struct ow_colate_plan *ret_plan);
 /* -EINVAL with an error text. */

@@ -100,6 +100,9 @@ static void check_same(const struct ow_epoch *a, const struct ow_epoch *b)
 		assert_int_equal(ow_colate_first_ns(a->colate), ow_colate_first_ns(b->colate));
 		assert_int_equal(ow_colate_last_ns(a->colate), ow_colate_last_ns(b->colate));
 	}
+	if (params->repair_cells)
+		assert_memory_equal(ow_colate_repair(a->colate), ow_colate_repair(b->colate),
+		                    OW_REPAIR_BANKS * params->repair_cells * sizeof(struct ow_repair_cell));
 	for (uint32_t i = 0; i < params->layers; i++) {
 		size_t counters = params->layer[i].counters;
 		assert_int_equal(ow_colate_layer_packets(a->colate, i), ow_colate_layer_packets(b->colate, i));
@@ -179,6 +182,7 @@ static void test_round_trips(void **state)
 			plan.form = form;
 			plan.counters = k % 2 ? 90 : 5000;
 			plan.vectors = k % 3 == 0 ? 4 : 1;
+			plan.repair = k % 2 ? 0 : 50;
 			plan.seed = 5;
 			plan.bits = bits[k % 4][0];
 			plan.check_bits = bits[k % 4][1];
@@ -230,7 +234,10 @@ static void test_sparse(void **state)
 	fill(&info, 0, 100, &epoch);
 	assert_int_equal(ow_epoch_encode(&epoch, &bytes, &size, &cost), 0);
 	/* 300 rows of 8 bytes, 8 bytes for the 64 around each, a bit for all other 64, and the head */
-	assert_true(size <= 300 * 16 + 300000 / 64 / 8 + 200);
+	size_t counters = 300 * 16 + 300000 / 64 / 8 + 200;
+	/* 300 cells for lost packets, and a bit for all of them */
+	size_t repair = 300 * sizeof(struct ow_repair_cell) + OW_REPAIR_BANKS * info.params.repair_cells / 8 + 1;
+	assert_true(size <= counters + repair);
 	free(bytes);
 	ow_epoch_done(&epoch);
 }

@@ -17,7 +17,7 @@ struct scene {
 	struct ow_flow_load flow[FLOWS];
 	struct ow_flow_system system;
 	struct ow_flow_entry entry[FLOWS * SLOTS];
-	double packets[FLOWS], sum[ROWS];
+	double packets[FLOWS], sum[ROWS], noise[ROWS];
 	struct ow_flow_mean mean[FLOWS];
 	bool exact[FLOWS];
 };
@@ -35,7 +35,8 @@ static void scene_make(struct scene *s, const uint32_t row[FLOWS][SLOTS])
 	                                    .slots = SLOTS,
 	                                    .entry = s->entry,
 	                                    .rows = ROWS,
-	                                    .sum = s->sum};
+	                                    .sum = s->sum,
+	                                    .noise = s->noise};
 	for (uint32_t f = 0; f < FLOWS; f++) {
 		s->packets[f] = f + 1;
 		s->data.layer[0].packets[0] += f + 1;
@@ -95,6 +96,10 @@ static void only_where_all_is_known(void **state)
 	expect(&s, (bool[]){false, true, true, true});
 	scene_make(&s, chain);
 	s.entry[0].load = s.entry[1].load = 0.5;
+	expect(&s, (bool[]){false, true, true, true});
+	/* A packet was taken out of row 0, and its time is not known exactly. */
+	scene_make(&s, chain);
+	s.noise[0] = s.noise[3] = 1;
 	expect(&s, (bool[]){false, true, true, true});
 }
 

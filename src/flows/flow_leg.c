@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The estimates of one leg: flow_leg.h. */
+#include "flows/flow_leg.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+void ow_flow_leg_done(struct ow_flow_leg_flows *leg)
+{
+	free(leg->load);
+	free(leg->estimate);
+	*leg = (struct ow_flow_leg_flows){0};
+}
+
+/* -- loads --------------------------------------------------------------------------------------------------------- */
+
+/* p_f is the number of received packets; if a flow's counters are clean, as many were sent. */
+static int choose_counts(const struct ow_flow_leg_input *in, struct ow_flow_leg_flows *leg, struct ow_error *err)
+{
+	const struct ow_flow_counts *sender = in->side[0].sum->counts, *receiver = in->side[1].sum->counts;
+	if (in->counts) {
+		leg->counts = in->counts;
+		leg->sender = sender && receiver ? sender : NULL;
+		return 0;
+	}
+	leg->counts = receiver ? receiver : sender;
+	leg->sender = sender;
+	if (!leg->counts)
+		return ow_error_set(
+			err, EINVAL,
+			"neither %.120s nor %.120s has flow counts: use --counts FILE to give the packets of "
+			"each flow",
+			in->path[0], in->path[1]);
+	return 0;
+}
+
+static void fill_load(const struct ow_flow_leg_flows *leg, const struct ow_colate_params *params, bool external,
+                      size_t i, struct ow_flow_load *load)
+{
+	struct ow_flow_count count, sent;
+	ow_flow_counts_get(leg->counts, i, &count);
+	*load = (struct ow_flow_load){
+		.flow = count.flow,
+		.packets = (double)count.packets,
+		.first_ns = count.first_ns,
+		.last_ns = count.last_ns,
+	};
+	for (uint32_t k = 0; k < params->layers; k++) {
+		bool all = params->layer[k].first == 0 && params->layer[k].last == OW_COLATE_SHARE;
+		load->in_layer[k] = all        ? load->packets
+		                    : external ? -1
+		                               : (double)ow_flow_counts_in_layer(leg->counts, i, k);
+	}
+	ptrdiff_t at = leg->sender ? ow_flow_counts_find(leg->sender, count.flow) : -1;
+	if (at < 0)
+		return;
+	ow_flow_counts_get(leg->sender, (size_t)at, &sent);
+	load->whole = sent.packets == count.packets;
+	load->first_ns = sent.first_ns < load->first_ns ? sent.first_ns : load->first_ns;
+	load->last_ns = sent.last_ns > load->last_ns ? sent.last_ns : load->last_ns;
+}
+
+static int fill_loads(struct ow_flow_leg_flows *leg, const struct ow_colate_params *params, bool external)
+{
+	double sum = 0;
+	leg->flows = ow_flow_counts_flows(leg->counts);
+	leg->load = calloc(leg->flows + 1, sizeof *leg->load);
+	leg->estimate = calloc(leg->flows + 1, sizeof *leg->estimate);
+	if (!leg->load || !leg->estimate)
+		return -ENOMEM;
+	for (size_t i = 0; i < leg->flows; i++) {
+		fill_load(leg, params, external, i, &leg->load[i]);
+		sum += leg->load[i].packets;
+	}
+	/* Each counted packet is in one flow. (Sums of integers below 2^53 are exact.) */
+	assert(sum > 0x1p53 || sum == (double)ow_flow_counts_packets(leg->counts));
+	return 0;
+}
+
+/* -- clean counters ------------------------------------------------------------------------------------------------ */
+
+/* Counts the counters with packets, and those with the same packets at both points. */
+static void count_clean(const struct ow_flow_leg_input *in, const struct ow_flows *flows, struct ow_flow_leg *leg)
+{
+	leg->counters = leg->clean = 0;
+	for (uint32_t k = 0; k < flows->params.layers; k++) {
+		const uint64_t *x = ow_colate_counters(in->side[0].sum->colate, k);
+		const uint64_t *y = ow_colate_counters(in->side[1].sum->colate, k);
+		const bool *clean = flows->layer[k].clean;
+		for (uint32_t j = 0; j < flows->layer[k].layer.counters; j++) {
+			bool used = x[j] || y[j];
+			leg->counters += used;
+			leg->clean += used && clean[j];
+		}
+	}
+}
+
+/*
+ * Packets of each flow at A less those at B, without the packets that were found: of the flows of `from`, as far as
+ * they are not flows of `not_of`. -ENOMEM.
+ */
+static int distrust_flows(const struct ow_flow_counts *from, const struct ow_flow_counts *not_of,
+                          const struct ow_flow_counts *other, int sign, const struct ow_lost_packets *packets,
+                          struct ow_flows *flows)
+{
+	size_t count = ow_flow_counts_flows(from);
+	int64_t *more = calloc(count + 1, sizeof *more);
+	if (!more)
+		return -ENOMEM;
+	for (size_t i = 0; i < packets->count; i++) {
+		ptrdiff_t at = ow_flow_counts_find(from, packets->packet[i].flow);
+		if (at >= 0)
+			more[at] -= packets->packet[i].sign;
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct ow_flow_count own, there = {0};
+		ow_flow_counts_get(from, i, &own);
+		if (not_of && ow_flow_counts_find(not_of, own.flow) >= 0)
+			continue;
+		ptrdiff_t at = ow_flow_counts_find(other, own.flow);
+		if (at >= 0)
+			ow_flow_counts_get(other, (size_t)at, &there);
+		if (sign * (int64_t)(own.packets - there.packets) + more[i] != 0)
+			ow_flows_distrust(flows, own.flow);
+	}
+	free(more);
+	return 0;
+}
+
+/*
+ * A flow of which the points counted different numbers has a packet that only one of them has. A check of 16 bits misses
+ * one such counter in 65536, which would spoil the estimates of all flows.
+ */
+static int distrust(const struct ow_flow_leg_input *in, const struct ow_lost_packets *packets, struct ow_flows *flows)
+{
+	const struct ow_flow_counts *a = in->side[0].sum->counts, *b = in->side[1].sum->counts;
+	if (!a || !b)
+		return 0;
+	int r = distrust_flows(a, NULL, b, 1, packets, flows);
+	return r < 0 ? r : distrust_flows(b, a, a, -1, packets, flows);
+}
+
+/* -- packets that only one point has ------------------------------------------------------------------------------- */
+
+/* The packets of this flow in the layers, less those that were taken out. */
+static void lighten(const struct ow_flow_leg_flows *leg, const struct ow_colate_params *params,
+                    const struct ow_lost_packet *packet)
+{
+	ptrdiff_t at = ow_flow_counts_find(leg->counts, packet->flow);
+	struct ow_flow_load *load = at >= 0 ? &leg->load[at] : NULL;
+	uint32_t place = ow_colate_place(packet->hash);
+	if (!load || packet->sign > 0)
+		return;
+	load->packets--;
+	for (uint32_t k = 0; k < params->layers; k++)
+		if (load->in_layer[k] > 0 && place >= params->layer[k].first && place < params->layer[k].last)
+			load->in_layer[k]--;
+}
+
+static int repair(const struct ow_flow_leg_input *in, struct ow_flows *flows, struct ow_flow_leg *leg,
+                  const struct ow_flow_leg_flows *of, struct ow_lost_packets *packets, struct ow_error *err)
+{
+	uint64_t before = leg->clean;
+	int r = ow_flow_repair_find(in->side, in->since_ns, in->until_ns, packets, err);
+	if (r < 0)
+		return r;
+	if (packets->count) {
+		ow_flows_take_out(flows, packets);
+		for (size_t i = 0; i < packets->count; i++)
+			lighten(of, &flows->params, &packets->packet[i]);
+		count_clean(in, flows, leg);
+		leg->repaired = leg->clean > before ? leg->clean - before : 0;
+	}
+	leg->searched = r > 0;
+	leg->lost = packets->lost;
+	leg->extra = packets->extra;
+	leg->unread = packets->unread;
+	return 0;
+}
+
+/* -- estimates ----------------------------------------------------------------------------------------------------- */
+
+static int make_clean(const struct ow_flow_leg_input *in, struct ow_flows *flows, struct ow_flow_leg *leg,
+                      const struct ow_flow_leg_flows *of, struct ow_error *err)
+{
+	struct ow_lost_packets packets = {0};
+	int r = 0;
+	count_clean(in, flows, leg);
+	if (!in->no_repair && leg->clean < leg->counters)
+		r = repair(in, flows, leg, of, &packets, err);
+	if (r == 0 && distrust(in, &packets, flows) < 0)
+		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", of->flows);
+	count_clean(in, flows, leg);
+	ow_lost_packets_done(&packets);
+	if (r == 0 && !leg->clean)
+		r = ow_error_set(err, ENOMSG,
+		                 "nothing can be estimated: none of the %llu counters has the same packets at %.120s "
+		                 "and %.120s: each lost "
+		                 "a packet, or these are recordings of different traffic",
+		                 (unsigned long long)leg->counters, in->path[0], in->path[1]);
+	return r;
+}
+
+int ow_flow_leg_estimate(const struct ow_flow_leg_input *in, struct ow_flow_leg *leg,
+                         struct ow_flow_leg_flows *ret_flows, struct ow_error *err)
+{
+	struct ow_flows flows = {0};
+	*ret_flows = (struct ow_flow_leg_flows){0};
+	int r = choose_counts(in, ret_flows, err);
+	if (r == 0)
+		r = ow_flows_difference(in->side[0].sum->colate, in->side[1].sum->colate, &flows, err);
+	if (r == 0 && fill_loads(ret_flows, &flows.params, in->counts != NULL) < 0)
+		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", ret_flows->flows);
+	if (r == 0)
+		r = make_clean(in, &flows, leg, ret_flows, err);
+	if (r == 0) {
+		flows.flow = ret_flows->load;
+		flows.flows = ret_flows->flows;
+		r = ow_flows_estimate(&flows, &in->estimate, ret_flows->estimate, err);
+	}
+	ow_flows_done(&flows);
+	return r;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the packets that only one of two recordings has: flow_repair.h. */
+#include "flows/flow_repair.h"
+
+#include "base/array.h"
+#include "base/sort.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct epoch_of {
+	int64_t begin_ns, end_ns;
+	size_t index;
+};
+
+struct side {
+	const struct ow_epochs *epochs;
+	struct epoch_of *epoch; /* those of the time, by their begin */
+	size_t count, next;
+	struct ow_repair_cell *table;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct epoch_of *x = a, *y = b;
+	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+/* -- flows --------------------------------------------------------------------------------------------------------- */
+
+/* The hashes of all flows that either recording counted, ascending; there may be doubles of none. */
+static int all_flows(const struct ow_repair_side side[2], uint64_t **ret_flow, size_t *ret_flows)
+{
+	size_t room = 0, count = 0, kept = 0;
+	for (int i = 0; i < 2; i++)
+		room += side[i].sum->counts ? ow_flow_counts_flows(side[i].sum->counts) : 0;
+	uint64_t *flow = calloc(room + 1, sizeof *flow);
+	if (!flow)
+		return -ENOMEM;
+	for (int i = 0; i < 2; i++) {
+		const struct ow_flow_counts *counts = side[i].sum->counts;
+		for (size_t f = 0; counts && f < ow_flow_counts_flows(counts); f++) {
+			struct ow_flow_count of;
+			ow_flow_counts_get(counts, f, &of);
+			flow[count++] = of.flow;
+		}
+	}
+	ow_sort_ids(flow, count);
+	for (size_t i = 0; i < count; i++)
+		if (!i || flow[i] != flow[i - 1])
+			flow[kept++] = flow[i];
+	*ret_flow = flow;
+	*ret_flows = kept;
+	return 0;
+}
+
+/* Whether a time without its upper bits tells when a packet passed, in an epoch of this length. */
+static bool is_told(const struct ow_colate_params *params, int64_t begin_ns, int64_t end_ns)
+{
+	double range = (double)(UINT64_C(1) << OW_REPAIR_TIME_BITS) * (double)(UINT64_C(1) << params->repair_shift);
+	return (double)end_ns - (double)begin_ns < range * params->unit_ns / 2;
+}
+
+/* -- epoch by epoch ------------------------------------------------------------------------------------------------ */
+
+static int list_epochs(struct side *side, int64_t since_ns, int64_t until_ns, size_t cells)
+{
+	size_t all = ow_epochs_count(side->epochs);
+	side->epoch = calloc(all + 1, sizeof *side->epoch);
+	side->table = calloc(cells, sizeof *side->table);
+	if (!side->epoch || !side->table)
+		return -ENOMEM;
+	for (size_t i = 0; i < all; i++) {
+		struct ow_epochs_span span = ow_epochs_span(side->epochs, i);
+		if (span.end_ns > since_ns && span.begin_ns < until_ns)
+			side->epoch[side->count++] = (struct epoch_of){span.begin_ns, span.end_ns, i};
+	}
+	qsort(side->epoch, side->count, sizeof *side->epoch, by_begin);
+	return 0;
+}
+
+/* The table of all epochs with this begin. */
+static int read_tables(struct side *side, int64_t begin_ns, size_t cells, struct ow_error *err)
+{
+	int r = 0;
+	memset(side->table, 0, cells * sizeof *side->table);
+	for (; r == 0 && side->next < side->count && side->epoch[side->next].begin_ns == begin_ns; side->next++)
+		r = ow_epochs_repair(side->epochs, side->epoch[side->next].index, side->table, err);
+	return r;
+}
+
+static int64_t next_begin(const struct side *side)
+{
+	return side->next < side->count ? side->epoch[side->next].begin_ns : INT64_MAX;
+}
+
+/* A time that only one recording covers is compared with an empty table: nothing can be read, unless it is short. */
+static int find_in_epochs(struct side side[2], struct ow_lost_search *search, struct ow_lost_packets *packets,
+                          struct ow_error *err)
+{
+	size_t cells = OW_REPAIR_BANKS * (size_t)search->params->repair_cells;
+	for (;;) {
+		int64_t begin[] = {next_begin(&side[0]), next_begin(&side[1])};
+		int64_t now = begin[0] < begin[1] ? begin[0] : begin[1];
+		if (now == INT64_MAX)
+			return 0;
+		const struct side *of = begin[0] == now ? &side[0] : &side[1];
+		const struct epoch_of *epoch = &of->epoch[of->next];
+		search->around = (epoch->begin_ns / 2 + epoch->end_ns / 2) / (int64_t)search->params->unit_ns;
+		for (int i = 0; i < 2; i++) {
+			int r = read_tables(&side[i], now, cells, err);
+			if (r < 0)
+				return r;
+		}
+		if (!is_told(search->params, epoch->begin_ns, epoch->end_ns))
+			packets->unread++;
+		else if (ow_lost_packets_find(search, side[0].table, side[1].table, packets) < 0)
+			return ow_error_set(err, ENOMEM, "not enough memory for lost packets");
+	}
+}
+
+static int by_packet(const void *a, const void *b)
+{
+	const struct ow_lost_packet *x = a, *y = b;
+	if (x->flow != y->flow)
+		return x->flow < y->flow ? -1 : 1;
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return x->sign - y->sign;
+}
+
+/* A packet that one point recorded at the end of an epoch and the other at the begin of the next was not lost. */
+static void drop_pairs(struct ow_lost_packets *packets)
+{
+	struct ow_lost_packet *p = packets->packet;
+	size_t kept = 0;
+	qsort(p, packets->count, sizeof *p, by_packet);
+	for (size_t i = 0; i < packets->count; i++) {
+		if (kept && p[kept - 1].flow == p[i].flow && p[kept - 1].hash == p[i].hash &&
+		    p[kept - 1].sign != p[i].sign) {
+			kept--;
+			packets->lost--;
+			packets->extra--;
+		} else {
+			p[kept++] = p[i];
+		}
+	}
+	packets->count = kept;
+}
+
+static int epoch_by_epoch(const struct ow_repair_side from[2], int64_t since_ns, int64_t until_ns,
+                          struct ow_lost_search *search, struct ow_lost_packets *packets, struct ow_error *err)
+{
+	size_t cells = OW_REPAIR_BANKS * (size_t)search->params->repair_cells;
+	struct side side[2] = {{.epochs = from[0].epochs}, {.epochs = from[1].epochs}};
+	int r = 0;
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = list_epochs(&side[i], since_ns, until_ns, cells);
+	if (r < 0)
+		ow_error_set(err, ENOMEM, "not enough memory for lost packets");
+	else
+		r = find_in_epochs(side, search, packets, err);
+	if (r == 0 && packets->count)
+		drop_pairs(packets);
+	for (int i = 0; i < 2; i++) {
+		free(side[i].epoch);
+		free(side[i].table);
+	}
+	return r;
+}
+
+/* -- all epochs together ------------------------------------------------------------------------------------------- */
+
+static int64_t middle_of(const struct ow_repair_side side[2])
+{
+	int64_t first = ow_colate_first_ns(side[0].sum->colate), last = ow_colate_last_ns(side[1].sum->colate);
+	return first / 2 + last / 2;
+}
+
+int ow_flow_repair_find(const struct ow_repair_side side[2], int64_t since_ns, int64_t until_ns,
+                        struct ow_lost_packets *packets, struct ow_error *err)
+{
+	const struct ow_colate_params *params = ow_colate_params(side[0].sum->colate);
+	struct ow_lost_search search = {.params = params, .around = middle_of(side) / (int64_t)params->unit_ns};
+	uint64_t *flow = NULL;
+	if (!params->repair_cells || (!side[0].sum->counts && !side[1].sum->counts))
+		return 0;
+	int r = all_flows(side, &flow, &search.flows);
+	search.flow = flow;
+	bool told = is_told(params, side[0].sum->begin_ns, side[0].sum->end_ns);
+	if (r == 0 && told)
+		r = ow_lost_packets_find(&search, ow_colate_repair(side[0].sum->colate),
+		                         ow_colate_repair(side[1].sum->colate), packets);
+	if (r < 0)
+		ow_error_set(err, ENOMEM, "not enough memory for lost packets");
+	if (r == 0 && (packets->unread || !told) && (side[0].sum->epochs > 1 || side[1].sum->epochs > 1)) {
+		ow_lost_packets_done(packets);
+		r = epoch_by_epoch(side, since_ns, until_ns, &search, packets, err);
+	} else if (r == 0 && !told) {
+		packets->unread++;
+	}
+	free(flow);
+	return r < 0 ? r : 1;
+}
