@@ -14,6 +14,7 @@ enum ow_exit {
 };
 
 /* The commands. argv[0] is the command's name. Each returns an exit code; main flushes stdout. */
+int ow_cli_collect(int argc, char **argv);
 int ow_cli_compare(int argc, char **argv);
 int ow_cli_doctor(int argc, char **argv);
 int ow_cli_fleet(int argc, char **argv);

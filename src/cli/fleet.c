@@ -17,6 +17,7 @@ int ow_cli_fleet(int argc, char **argv)
 		{"follow", "on another host of the bus: keeps its list of users up to date", ow_cli_fleet_follow},
 		{"map", "draws the network that packets show, from samples of points or from captures",
 	         ow_cli_fleet_map},
+		{"load", "made-up points, to try a bus, collectors and a database", ow_cli_fleet_load},
 		{NULL, NULL, NULL},
 	};
 	return ow_cli_parts("fleet",

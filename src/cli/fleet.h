@@ -9,6 +9,7 @@ int ow_cli_fleet_apply(int argc, char **argv);
 int ow_cli_fleet_enroll(int argc, char **argv);
 int ow_cli_fleet_follow(int argc, char **argv);
 int ow_cli_fleet_init(int argc, char **argv);
+int ow_cli_fleet_load(int argc, char **argv);
 int ow_cli_fleet_map(int argc, char **argv);
 int ow_cli_fleet_revoke(int argc, char **argv);
 int ow_cli_fleet_serve(int argc, char **argv);

@@ -22,6 +22,7 @@ static const struct command {
 	{"results", "stored results of a point: lists, worst intervals, sums, plots", ow_cli_results},
 	{"plane", "a network: where to measure, and where the delay is", ow_cli_plane},
 	{"fleet", "many points led from one place: certificates, desired state", ow_cli_fleet},
+	{"collect", "writes results of a fleet from its bus into PostgreSQL", ow_cli_collect},
 	{"doctor", "checks if this host is fit to measure: clock, interfaces, limits", ow_cli_doctor},
 	{"lab", "the whole system on this machine: an impaired wire and two points", ow_cli_lab},
 	{"flows", "per-flow latency from recorded epochs", ow_cli_flows},

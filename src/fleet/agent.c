@@ -5,6 +5,7 @@
 #include "base/state_file.h"
 #include "base/time.h"
 #include "config/config_fleet.h"
+#include "fleet/authority.h"
 #include "fleet/membership.h"
 #include "fleet/outbox.h"
 #include "fleet/positions.h"
@@ -47,8 +48,6 @@
 /* Parts in which these are answered. */
 #define PART_NS        (60 * OW_NS_PER_S)
 #define MINUTE_PART_NS (6 * 3600 * OW_NS_PER_S)
-/* Servers' certificates have this name. */
-#define SERVER_NAME "bus.oneway.internal"
 
 /* Rows that were asked for, or are unusual. */
 struct asked {
@@ -537,7 +536,7 @@ static int connect_bus(struct ow_agent *agent, struct ow_error *err)
 	                           .ca = tls ? agent->path[CA] : NULL,
 	                           .certificate = tls ? agent->path[CERTIFICATE] : NULL,
 	                           .key = tls ? agent->path[KEY] : NULL,
-	                           .server = tls ? SERVER_NAME : NULL,
+	                           .server = tls ? OW_BUS_NAME : NULL,
 	                           .name = agent->options.point,
 	                           .news = on_news,
 	                           .arg = agent};

@@ -22,32 +22,6 @@
 /* Requests that wait too long, and pulls, are looked at this often. */
 #define TICK_MS 50
 
-int ow_bus_fail(natsStatus status, const char *what, struct ow_error *err)
-{
-	natsStatus last = NATS_OK;
-	const char *text = nats_GetLastError(&last);
-	bool more = text && *text && last == status;
-	int code = status == NATS_TIMEOUT         ? ETIMEDOUT
-	           : status == NATS_NO_MEMORY     ? ENOMEM
-	           : status == NATS_SSL_ERROR     ? EPROTO
-	           : status == NATS_NOT_PERMITTED ? EACCES
-	           : status == NATS_INVALID_ARG   ? EINVAL
-	                                          : ENOTCONN;
-	return ow_error_set(err, code, "%s: %s%s%.300s", what, natsStatus_GetText(status), more ? ": " : "",
-	                    more ? text : "");
-}
-
-int64_t ow_bus_pause_until(int64_t *pause_ns, int64_t least_ns, int64_t most_ns, int64_t now_ns)
-{
-	int64_t pause = *pause_ns < least_ns ? least_ns : *pause_ns * 2;
-	*pause_ns = pause < most_ns ? pause : most_ns;
-	uint32_t random = 0;
-	/* Many points lose a server at the same moment; they should not all come back at the same moment. */
-	if (getrandom(&random, sizeof random, 0) < 0)
-		random = (uint32_t)now_ns;
-	return now_ns + *pause_ns - *pause_ns / 4 * (random % 1024) / 1024;
-}
-
 static void tell(const struct ow_bus *bus, const char *line)
 {
 	if (bus->options.news)
@@ -441,7 +415,7 @@ static int check_options(const struct ow_bus_options *o, struct ow_error *err)
 {
 	if (!o->urls || !*o->urls)
 		return ow_error_set(err, EINVAL, "the fleet has no address");
-	if (!o->name || !*o->name || strlen(o->name) > OW_BUS_NAME || strpbrk(o->name, " \t\r\n*>"))
+	if (!o->name || !*o->name || strlen(o->name) > OW_BUS_CLIENT_NAME || strpbrk(o->name, " \t\r\n*>"))
 		return ow_error_set(err, EINVAL, "'%.80s' cannot be the name of a client", o->name ? o->name : "");
 	if (!o->certificate != !o->key)
 		return ow_error_set(err, EINVAL, "a certificate and a key belong together");

@@ -6,7 +6,7 @@
 
 /* Private to the files bus*.c. */
 
-#define OW_BUS_NAME 80
+#define OW_BUS_CLIENT_NAME 80
 
 /* A request whose answer has not come. */
 struct ow_bus_open {
@@ -34,8 +34,8 @@ struct ow_bus_pull {
 };
 
 struct ow_bus {
-	struct ow_bus_options options; /* with texts of its own */
-	char inbox[OW_BUS_NAME + 48];  /* "_IN.NAME.RANDOM" */
+	struct ow_bus_options options;       /* with texts of its own */
+	char inbox[OW_BUS_CLIENT_NAME + 48]; /* "_IN.NAME.RANDOM" */
 	struct ow_bus_queue *queue;
 	natsConnection *connection;
 	unsigned number; /* of the connection: events of an earlier one are of no interest */
@@ -62,11 +62,13 @@ struct ow_bus {
 /* ow_bus_request with a header; NULL = none. */
 int ow_bus_request_with(struct ow_bus *bus, const char *subject, const char *header, const char *value,
                         const void *data, size_t size, ow_bus_handler *handler, void *arg, struct ow_error *err);
-/* Ends the last subscription, or the last pull. */
+/* Ends the last subscription. */
 void ow_bus_unsubscribe(struct ow_bus *bus);
-void ow_bus_pull_end(struct ow_bus *bus);
 /* An answer to a request of the bus that is its argument; ignores others. */
 ow_bus_handler ow_bus_answer;
+/* A message of the pull that is its argument, which the server limits to this time. */
+ow_bus_handler ow_bus_pulled;
+#define OW_BUS_PULL_EXPIRES_NS INT64_C(3000000000)
 /* Handles requests that have waited long enough, and asks pulls for more. */
 void ow_bus_requests_tick(struct ow_bus *bus, int64_t now_ns);
 void ow_bus_pulls_tick(struct ow_bus *bus, int64_t now_ns);

@@ -3,7 +3,6 @@
 #include "fleet/bus_private.h"
 
 #include "base/clock.h"
-#include "base/json_writer.h"
 #include "base/time.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -15,11 +14,8 @@
 /* If the stream does not take messages: pauses grow from the first to the second. */
 #define PUBLISH_LEAST_NS (100 * OW_NS_PER_MS)
 #define PUBLISH_MOST_NS  (10 * OW_NS_PER_S)
-/* A pull is limited to this time at the server, and asked again a second later if the server says nothing. */
-#define PULL_EXPIRES_NS INT64_C(3000000000)
-#define PULL_AGAIN_NS   (PULL_EXPIRES_NS + OW_NS_PER_S)
-/* Bytes of messages that are asked for at a time; a batch ends before. */
-#define PULL_BYTES (16 << 20)
+/* A pull that the server forgot is asked for again. */
+#define PULL_AGAIN_NS (OW_BUS_PULL_EXPIRES_NS + OW_NS_PER_S)
 /* The least time between two requests of a pull that is refused. */
 #define PULL_PAUSE_NS (200 * OW_NS_PER_MS)
 
@@ -182,7 +178,7 @@ void ow_bus_requests_tick(struct ow_bus *bus, int64_t now_ns)
 
 /* -- pulls -------------------------------------------------------------------------------------------------------- */
 
-static void pulled(void *arg, const struct ow_bus_message *message)
+void ow_bus_pulled(void *arg, const struct ow_bus_message *message)
 {
 	struct ow_bus_pull *pull = arg;
 	if (message->status) {
@@ -196,36 +192,6 @@ static void pulled(void *arg, const struct ow_bus_message *message)
 	}
 	pull->wanted -= pull->wanted > 0;
 	pull->handler(pull->arg, message);
-}
-
-int ow_bus_pull(struct ow_bus *bus, const char *stream, const char *consumer, unsigned batch, ow_bus_handler *handler,
-                void *arg, struct ow_error *err)
-{
-	if (bus->pulls == sizeof bus->pull / sizeof *bus->pull)
-		return ow_error_set(err, EMFILE, "too many consumers");
-	struct ow_bus_pull *pull = &bus->pull[bus->pulls];
-	*pull = (struct ow_bus_pull){.batch = batch, .handler = handler, .arg = arg};
-	snprintf(pull->subject, sizeof pull->subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", stream, consumer);
-	snprintf(pull->inbox, sizeof pull->inbox, "%s.pull.%u", bus->inbox, bus->pulls);
-	FILE *out = fmemopen(pull->request, sizeof pull->request, "w");
-	if (!out)
-		return ow_error_set(err, ENOMEM, "out of memory");
-	struct ow_json json = {.out = out};
-	ow_json_object(&json, NULL);
-	ow_json_count(&json, "batch", batch);
-	ow_json_integer(&json, "expires", PULL_EXPIRES_NS);
-	ow_json_integer(&json, "max_bytes", PULL_BYTES);
-	ow_json_end(&json);
-	fclose(out);
-	bus->pulls++;
-	/* Messages come with the subjects under which they are stored, so that only the subscription tells them apart. */
-	return ow_bus_subscribe(bus, pull->inbox, pulled, pull, err);
-}
-
-void ow_bus_pull_end(struct ow_bus *bus)
-{
-	ow_bus_unsubscribe(bus);
-	bus->pulls--;
 }
 
 static void pull_more(struct ow_bus *bus, struct ow_bus_pull *pull, int64_t now_ns)

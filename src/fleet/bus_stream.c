@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of messages that are asked for at a time; a batch ends before. */
+#define PULL_BYTES (16 << 20)
 /* Messages that ow_bus_each asks for at a time. */
 #define EACH_BATCH 500
 
@@ -167,6 +169,38 @@ int ow_bus_api(struct ow_bus *bus, const char *subject, const char *json, char *
 	return r;
 }
 
+/* -- pulls -------------------------------------------------------------------------------------------------------- */
+
+int ow_bus_pull(struct ow_bus *bus, const char *stream, const char *consumer, unsigned batch, ow_bus_handler *handler,
+                void *arg, struct ow_error *err)
+{
+	if (bus->pulls == sizeof bus->pull / sizeof *bus->pull)
+		return ow_error_set(err, EMFILE, "too many consumers");
+	struct ow_bus_pull *pull = &bus->pull[bus->pulls];
+	*pull = (struct ow_bus_pull){.batch = batch, .handler = handler, .arg = arg};
+	snprintf(pull->subject, sizeof pull->subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", stream, consumer);
+	snprintf(pull->inbox, sizeof pull->inbox, "%s.pull.%u", bus->inbox, bus->pulls);
+	FILE *out = fmemopen(pull->request, sizeof pull->request, "w");
+	if (!out)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	struct ow_json json = {.out = out};
+	ow_json_object(&json, NULL);
+	ow_json_count(&json, "batch", batch);
+	ow_json_integer(&json, "expires", OW_BUS_PULL_EXPIRES_NS);
+	ow_json_integer(&json, "max_bytes", PULL_BYTES);
+	ow_json_end(&json);
+	fclose(out);
+	bus->pulls++;
+	/* Messages come with the subjects under which they are stored, so that only the subscription tells them apart. */
+	return ow_bus_subscribe(bus, pull->inbox, ow_bus_pulled, pull, err);
+}
+
+static void end_pull(struct ow_bus *bus)
+{
+	ow_bus_unsubscribe(bus);
+	bus->pulls--;
+}
+
 /* -- every message of a stream ------------------------------------------------------------------------------------ */
 
 struct each {
@@ -264,6 +298,6 @@ int ow_bus_each(struct ow_bus *bus, const char *stream, const char *filter, bool
 		else if (ow_clock_steady_ns() - heard_ns > OW_BUS_WAIT_MS * OW_NS_PER_MS)
 			r = ow_error_set(err, ETIMEDOUT, "stream %s: no answer", stream);
 	}
-	ow_bus_pull_end(bus);
+	end_pull(bus);
 	return r;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fleet/outbox.h"
 
+#include "result/interval_result.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@ struct message {
 	enum { WAITING, SENT, ARRIVED } state;
 	unsigned attempts; /* with this id */
 	char id[33];
+	char subject[OW_RESULT_NAME + 8]; /* "" = that of the outbox */
 	int64_t place;
 	size_t size;
 	uint8_t bytes[];
@@ -79,7 +82,8 @@ static int new_id(struct message *m, struct ow_error *err)
 	return 0;
 }
 
-int ow_outbox_add(struct ow_outbox *outbox, const void *bytes, size_t size, int64_t place, struct ow_error *err)
+int ow_outbox_add_to(struct ow_outbox *outbox, const char *subject, const void *bytes, size_t size, int64_t place,
+                     struct ow_error *err)
 {
 	struct message *m = malloc(sizeof *m + size);
 	if (!m)
@@ -91,12 +95,19 @@ int ow_outbox_add(struct ow_outbox *outbox, const void *bytes, size_t size, int6
 		return r;
 	}
 	memcpy(m->bytes, bytes, size);
+	if (subject)
+		snprintf(m->subject, sizeof m->subject, "%s", subject);
 	*outbox->end = m;
 	outbox->end = &m->next;
 	outbox->count++;
 	outbox->waiting++;
 	outbox->bytes += size;
 	return 0;
+}
+
+int ow_outbox_add(struct ow_outbox *outbox, const void *bytes, size_t size, int64_t place, struct ow_error *err)
+{
+	return ow_outbox_add_to(outbox, NULL, bytes, size, place, err);
 }
 
 /* Removes what has arrived from the front, and tells how far that is. */
@@ -142,7 +153,8 @@ static void on_published(void *arg, enum ow_bus_outcome outcome, const char *why
 static bool send_one(struct ow_outbox *outbox, struct message *m)
 {
 	struct ow_error err;
-	int r = ow_bus_publish(outbox->options.bus, outbox->subject, m->id, m->bytes, m->size, on_published, m, &err);
+	int r = ow_bus_publish(outbox->options.bus, *m->subject ? m->subject : outbox->subject, m->id, m->bytes,
+	                       m->size, on_published, m, &err);
 	if (r < 0) {
 		snprintf(outbox->counts.why, sizeof outbox->counts.why, "%.190s", err.text);
 		return false;

@@ -30,7 +30,9 @@ void ow_outbox_free(struct ow_outbox *outbox);
 bool ow_outbox_has_room(const struct ow_outbox *outbox);
 /* Messages that have not arrived. */
 size_t ow_outbox_waiting(const struct ow_outbox *outbox);
-/* Copies the bytes. Places rise. */
+/* Copies the bytes. Places rise. subject: NULL = that of the outbox. */
+int ow_outbox_add_to(struct ow_outbox *outbox, const char *subject, const void *bytes, size_t size, int64_t place,
+                     struct ow_error *err);
 int ow_outbox_add(struct ow_outbox *outbox, const void *bytes, size_t size, int64_t place, struct ow_error *err);
 /* Sends what the bus has room for. To be called often. */
 void ow_outbox_send(struct ow_outbox *outbox);

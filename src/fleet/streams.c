@@ -31,7 +31,8 @@ struct stream {
 };
 
 static const struct stream streams[] = {
-	{OW_STREAM_RESULTS, "ow.r.>", "workqueue", "new", 1, 0, POINT_MESSAGES, false, true, NULL},
+	/* A server that was killed may keep acknowledged messages for ever (2.9.10), so that there must be an end. */
+	{OW_STREAM_RESULTS, "ow.r.>", "workqueue", "new", 1, 31 * 24 * HOUR_NS, POINT_MESSAGES, false, true, NULL},
 	{OW_STREAM_SAMPLES, "ow.s.>", "limits", "old", 4, HOUR_NS, -1, false, false, NULL},
 	{OW_STREAM_EVENTS, "ow.e.>", "limits", "old", 16, 31 * 24 * HOUR_NS, -1, false, true, NULL},
 	{OW_STREAM_HEALTH, "ow.h.>", "limits", "old", 16, 0, 1, true, false, NULL},

@@ -174,6 +174,11 @@ void ow_postgres_writer_close(struct ow_postgres_writer *w)
 	free(w);
 }
 
+struct ow_postgres *ow_postgres_writer_connection(struct ow_postgres_writer *w)
+{
+	return w->postgres;
+}
+
 const char *ow_postgres_writer_name(const struct ow_postgres_writer *w)
 {
 	return ow_postgres_name(w->postgres);

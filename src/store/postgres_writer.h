@@ -31,6 +31,9 @@ void ow_postgres_writer_close(struct ow_postgres_writer *writer);
 /* The server's name for messages, without a password. */
 const char *ow_postgres_writer_name(const struct ow_postgres_writer *writer);
 
+/* Its connection, for questions between two calls. */
+struct ow_postgres *ow_postgres_writer_connection(struct ow_postgres_writer *writer);
+
 /* A result of this period that a point sent. */
 struct ow_postgres_row {
 	const char *point;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers for tests, each in a folder of its own, on loopback: PostgreSQL as Debian installs it."""
+"""Servers for tests, each in a folder of its own, on loopback: PostgreSQL and nats-server as Debian installs them."""
 import glob
+import json
 import os
 import pwd
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 
 def free_port():
@@ -122,6 +124,104 @@ class Postgres:
 
     def remove(self):
         self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Nats:
+    """One nats-server with JetStream, or a cluster of several."""
+
+    @staticmethod
+    def why_not():
+        return None if shutil.which("nats-server") else "nats-server is not installed (package nats-server)"
+
+    def __init__(self, servers=1):
+        self.folder = tempfile.mkdtemp(prefix="oneway-nats-")
+        self.ports = [free_port() for _ in range(servers)]
+        self.routes = [free_port() for _ in range(servers)]
+        self.monitors = [free_port() for _ in range(servers)]
+        self.processes = [None] * servers
+        for i in range(servers):
+            self.start(i)
+        self.wait()
+
+    def configuration(self, i):
+        text = (f'server_name: n{i}\nlisten: "127.0.0.1:{self.ports[i]}"\nhttp: "127.0.0.1:{self.monitors[i]}"\n'
+                f'jetstream {{ store_dir: "{self.folder}/n{i}", max_file_store: 20GB }}\n')
+        if len(self.ports) > 1:
+            routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in self.routes)
+            text += f'cluster {{ name: test, listen: "127.0.0.1:{self.routes[i]}", routes: [{routes}] }}\n'
+        return text
+
+    def start(self, i=0):
+        path = os.path.join(self.folder, f"n{i}.conf")
+        with open(path, "w") as f:
+            f.write(self.configuration(i))
+        with open(os.path.join(self.folder, f"n{i}.log"), "ab") as log:
+            self.processes[i] = subprocess.Popen(["nats-server", "-c", path], stdout=log, stderr=log)
+
+    def ask(self, i, page):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.monitors[i]}/{page}", timeout=5) as answer:
+            return json.load(answer)
+
+    def wait(self, timeout=30):
+        """Until all servers that run have JetStream, and a cluster has a leader."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                states = [self.ask(i, "jsz") for i, p in enumerate(self.processes) if p]
+                if all(len(self.ports) == 1 or s.get("meta_cluster", {}).get("leader") for s in states):
+                    return
+            except OSError:
+                pass
+            if time.monotonic() > end:
+                raise RuntimeError(f"nats-server does not start, see {self.folder}")
+            time.sleep(0.1)
+
+    def leader(self, stream):
+        """The number of the server that leads a stream."""
+        for i, process in enumerate(self.processes):
+            if not process:
+                continue
+            for account in self.ask(i, "jsz?streams=1").get("account_details", []):
+                for detail in account.get("stream_detail", []):
+                    if detail["name"] == stream:
+                        return int(detail.get("cluster", {}).get("leader", f"n{i}")[1:])
+        return 0
+
+    def messages(self, stream):
+        """Messages that the stream has."""
+        leader = self.leader(stream)
+        for account in self.ask(leader, "jsz?streams=1").get("account_details", []):
+            for detail in account.get("stream_detail", []):
+                if detail["name"] == stream:
+                    return detail["state"]["messages"]
+        return 0
+
+    def waiting(self, stream):
+        """Messages that its consumers have not delivered, and those that are not acknowledged."""
+        for account in self.ask(self.leader(stream), "jsz?streams=1&consumers=1").get("account_details", []):
+            for detail in account.get("stream_detail", []):
+                if detail["name"] == stream:
+                    return [c[key] for c in detail.get("consumer_detail", []) for key in ("num_pending", "num_ack_pending")]
+        return []
+
+    def end(self, i=0, signal_number=signal.SIGKILL):
+        self.processes[i].send_signal(signal_number)
+        self.processes[i].wait(timeout=30)
+        self.processes[i] = None
+
+    def signal(self, signal_number):
+        for process in self.processes:
+            if process:
+                process.send_signal(signal_number)
+
+    def url(self):
+        return ",".join(f"nats://127.0.0.1:{port}" for port in self.ports)
+
+    def remove(self):
+        for i, process in enumerate(self.processes):
+            if process:
+                self.end(i)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fleet/bus_private.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/random.h>
+
+int ow_bus_fail(natsStatus status, const char *what, struct ow_error *err)
+{
+	natsStatus last = NATS_OK;
+	const char *text = nats_GetLastError(&last);
+	bool more = text && *text && last == status;
+	int code = status == NATS_TIMEOUT         ? ETIMEDOUT
+	           : status == NATS_NO_MEMORY     ? ENOMEM
+	           : status == NATS_SSL_ERROR     ? EPROTO
+	           : status == NATS_NOT_PERMITTED ? EACCES
+	           : status == NATS_INVALID_ARG   ? EINVAL
+	                                          : ENOTCONN;
+	return ow_error_set(err, code, "%s: %s%s%.300s", what, natsStatus_GetText(status), more ? ": " : "",
+	                    more ? text : "");
+}
+
+int64_t ow_bus_pause_until(int64_t *pause_ns, int64_t least_ns, int64_t most_ns, int64_t now_ns)
+{
+	int64_t pause = *pause_ns < least_ns ? least_ns : *pause_ns * 2;
+	*pause_ns = pause < most_ns ? pause : most_ns;
+	uint32_t random = 0;
+	/* Many points lose a server at the same moment; they should not all come back at the same moment. */
+	if (getrandom(&random, sizeof random, 0) < 0)
+		random = (uint32_t)now_ns;
+	return now_ns + *pause_ns - *pause_ns / 4 * (random % 1024) / 1024;
+}

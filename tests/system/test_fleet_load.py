@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Many made-up points, a real bus, collectors and a real PostgreSQL, which are killed one after the other: every result
+that was made is in the database once, and minutes, hours and days are what a recomputation gives.
+
+    test_fleet_load.py ONEWAY [--long] [--points N] [--servers 1|3] [--seconds N] [--speed F]
+
+Short: 20 s, few points, one kill of each. Long (`make fleet-test`): 2000 points of 10 lanes, 10 minutes, three servers,
+a fault each minute, among them a full disk at the database and a partition.
+"""
+import argparse
+import glob
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import servers
+
+
+class Run:
+    def __init__(self, args):
+        self.args = args
+        self.folder = tempfile.mkdtemp(prefix="oneway-fleet-load-")
+        self.collectors, self.started = [], 0
+        self.faults = []
+        self.begin = time.monotonic()
+        self.nats = servers.Nats(args.servers)
+        self.postgres = servers.Postgres(**({"shared_buffers": "512MB", "max_wal_size": "4GB"} if args.long else {}))
+        self.url = self.postgres.database("fleet")
+        self.load = None
+
+    def say(self, text):
+        print(f"{time.monotonic() - self.begin:7.1f} s  {text}", flush=True)
+
+    # -- processes
+
+    def start_collector(self):
+        self.started += 1
+        log = open(os.path.join(self.folder, f"collect-{self.started}.log"), "wb")
+        self.collectors.append(subprocess.Popen([self.args.oneway, "collect", "--nats", self.nats.url(), "--to", self.url], stderr=log))
+
+    def start_load(self):
+        a = self.args
+        self.load = subprocess.Popen([a.oneway, "fleet", "load", "--nats", self.nats.url(), "--replicas", str(min(a.servers, 3)), "--points", str(a.points),
+                                      "--lanes", str(a.lanes), "--processes", str(a.processes), "--seconds", str(a.seconds), "--speed", str(a.speed),
+                                      "--drain", str(a.drain), *(["--ago", a.ago] if a.ago else []), "--folder", os.path.join(self.folder, "spool")],
+                                     stdout=open(os.path.join(self.folder, "load.log"), "wb"))
+
+    def last_line(self):
+        with open(os.path.join(self.folder, "load.log")) as f:
+            lines = f.read().splitlines()
+        return lines[-1] if lines else ""
+
+    # -- faults
+
+    def kill_leader(self):
+        i = self.nats.leader("OW_RESULTS")
+        self.nats.end(i)
+        time.sleep(2)
+        self.nats.start(i)
+
+    def kill_collector(self):
+        self.collectors[0].kill()
+        self.collectors[0].wait()
+        self.collectors.pop(0)
+        self.start_collector()
+
+    def kill_database(self):
+        self.postgres.kill()
+        time.sleep(1)
+        self.postgres.start(timeout=120)
+
+    def kill_points(self):
+        with open(os.path.join(self.folder, "spool", "pids")) as f:
+            pids = [int(line) for line in f if int(line) > 0]
+        os.kill(pids[len(pids) // 2], signal.SIGKILL)
+
+    def partition(self):
+        """The bus is there, and nobody reaches it."""
+        self.nats.signal(signal.SIGSTOP)
+        time.sleep(self.args.partition)
+        self.nats.signal(signal.SIGCONT)
+
+    def full_disk(self):
+        """No table of the database can grow: its disk has no space."""
+        self.postgres.sql("ALTER SYSTEM SET temp_file_limit = 0", "fleet")
+        quota = "CREATE OR REPLACE FUNCTION full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '53100' USING MESSAGE = 'no space left on device'; END $$;"
+        tables = ["result", "minute"]
+        self.postgres.sql(quota + "".join(f"CREATE TRIGGER full_{t} BEFORE INSERT ON {t} FOR EACH ROW EXECUTE FUNCTION full();" for t in tables), "fleet")
+        time.sleep(self.args.partition)
+        self.postgres.sql("".join(f"DROP TRIGGER full_{t} ON {t};" for t in tables), "fleet")
+
+    def run_faults(self):
+        names = ["kill_leader", "kill_collector", "kill_database", "kill_points", "full_disk", "partition"]
+        each = self.args.seconds / (len(names) + 1)
+        start = time.monotonic()
+        for n, name in enumerate(names, 1):
+            time.sleep(max(0, start + n * each - time.monotonic()))
+            try:
+                self.say(f"{name}: {self.last_line()[10:]}")
+                getattr(self, name)()
+                self.say(f"{name} is over")
+            except Exception as problem:  # noqa: BLE001, a test must say that a fault could not be made
+                self.faults.append(f"{name}: {problem}")
+
+    # -- checks
+
+    def wait_for_database(self, rows, timeout):
+        """The lag after the last fault, in seconds; None if not all rows come."""
+        start = time.monotonic()
+        while time.monotonic() - start < timeout:
+            found = int(self.postgres.sql("SELECT (SELECT count(*) FROM result) + (SELECT count(*) FROM minute)", "fleet")[0][0])
+            if found == rows:
+                return time.monotonic() - start
+            time.sleep(0.5)
+        self.faults.append(f"{found} rows in the database instead of {rows}")
+        return None
+
+    def check(self, what, good, detail=""):
+        self.say(f"{'ok  ' if good else 'FAIL'} {what} {detail}")
+        if not good:
+            self.faults.append(what)
+
+    def spool_sums(self, table):
+        """Rows and sums over all stores of the points."""
+        total = [0] * 5
+        for path in glob.glob(os.path.join(self.folder, "spool", "load-*.db")):
+            db = sqlite3.connect(path)
+            row = db.execute(f"SELECT count(*), ifnull(sum(sent), 0), ifnull(sum(lost), 0), ifnull(sum(start_ns / 1000000000 % 1000003 * (ifnull(sent, 0) % 1009 + 1)), 0),"
+                             f" count(delay_histogram) FROM {table} WHERE final").fetchone()
+            total = [a + b for a, b in zip(total, row)]
+            db.close()
+        return total
+
+    def database_sums(self, table):
+        row = self.postgres.sql(f"SELECT count(*), coalesce(sum(sent), 0), coalesce(sum(lost), 0),"
+                                f" coalesce(sum(start_ns / 1000000000 % 1000003 * (coalesce(sent, 0) % 1009 + 1)), 0), count(delay_histogram) FROM {table}", "fleet")[0]
+        return [int(x) for x in row]
+
+    def check_rollups(self):
+        """Minutes are the sum of their intervals, hours that of their minutes."""
+        wrong = self.postgres.sql("SELECT count(*) FROM (SELECT lane, start_ns / 60000000000 * 60000000000 AS minute_ns, sum(sent) AS sent, sum(lost) AS lost, count(*) AS n"
+                                  " FROM result WHERE status <> 'unknown' GROUP BY 1, 2) AS r JOIN minute AS m ON m.lane = r.lane AND m.start_ns = r.minute_ns"
+                                  " WHERE m.sent <> r.sent OR m.lost <> r.lost OR m.intervals - m.intervals_unknown <> r.n", "fleet")
+        self.check("minutes are what their intervals give", wrong[0][0] == "0", wrong[0][0] + " differ")
+        end = time.monotonic() + 60
+        while True:
+            wrong = self.postgres.sql("SELECT count(*), count(h.sent) FROM (SELECT lane, start_ns / 3600000000000 * 3600000000000 AS hour_ns, sum(sent) AS sent, sum(lost) AS lost,"
+                                      " sum(intervals) AS n FROM minute GROUP BY 1, 2) AS m LEFT JOIN hour AS h ON h.lane = m.lane AND h.start_ns = m.hour_ns"
+                                      " WHERE m.hour_ns + 3600000000000 + 900000000000 < extract(epoch FROM now()) * 1e9"
+                                      " AND (h.sent IS NULL OR h.sent <> m.sent OR h.lost <> m.lost OR h.intervals <> m.n)", "fleet")
+            if wrong[0][0] == "0" or time.monotonic() > end:
+                break
+            time.sleep(1)
+        hours = self.postgres.sql("SELECT count(*) FROM hour", "fleet")[0][0]
+        self.check("hours are what their minutes give", wrong[0][0] == "0", f"{wrong[0][0]} of {hours} differ")
+
+    def check_all(self):
+        for table in ("result", "minute"):
+            spool, database = self.spool_sums(table), self.database_sums(table)
+            self.check(f"table {table} is what the points made", spool == database, f"{spool} {database}")
+        self.check_rollups()
+
+    def run(self):
+        a = self.args
+        self.start_collector()
+        time.sleep(1)
+        self.start_collector()
+        self.start_load()
+        time.sleep(2)
+        faults = threading.Thread(target=self.run_faults)
+        if not a.calm:
+            faults.start()
+        code = self.load.wait()
+        if not a.calm:
+            faults.join()
+        self.say(self.last_line()[10:])
+        self.check("all that was made is in the stream", code == 0)
+        made = self.spool_sums("result")[0] + self.spool_sums("minute")[0]
+        lag = self.wait_for_database(made, a.drain)
+        self.say(f"{made} rows made; the database had them {lag if lag is None else round(lag, 1)} s after the stream")
+        self.check_all()
+        # What a killed collector had, and what was stored when a server died, comes again after 30 s.
+        end = time.monotonic() + 45
+        while any(self.nats.waiting("OW_RESULTS")) and time.monotonic() < end:
+            time.sleep(0.5)
+        self.check("nothing waits for collectors", not any(self.nats.waiting("OW_RESULTS")),
+                   f"{self.nats.messages('OW_RESULTS')} left in the stream by servers that were killed")
+        for collector in self.collectors:
+            collector.terminate()
+        codes = [collector.wait(timeout=30) for collector in self.collectors]
+        self.check("collectors end when they are told to", codes == [0] * len(codes), str(codes))
+        return 1 if self.faults else 0
+
+    def remove(self):
+        for process in [*self.collectors, self.load]:
+            if process and process.poll() is None:
+                process.kill()
+                process.wait()
+        self.nats.remove()
+        self.postgres.remove()
+        if self.faults:
+            print("kept:", self.folder)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("oneway")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--calm", action="store_true", help="no faults")
+    parser.add_argument("--points", type=int)
+    parser.add_argument("--lanes", type=int)
+    parser.add_argument("--processes", type=int)
+    parser.add_argument("--servers", type=int)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--speed", type=float)
+    parser.add_argument("--ago", help="the last result is that old, so that hours are over")
+    parser.add_argument("--drain", type=float)
+    parser.add_argument("--partition", type=float)
+    args = parser.parse_args()
+    usual = ({"points": 2000, "lanes": 10, "processes": 20, "servers": 3, "seconds": 600, "speed": 1, "drain": 600, "partition": 20, "ago": ""} if args.long else
+             {"points": 8, "lanes": 2, "processes": 4, "servers": 1, "seconds": 20, "speed": 60, "drain": 60, "partition": 2, "ago": "2h"})
+    for key, value in usual.items():
+        if getattr(args, key) is None:
+            setattr(args, key, value)
+    why = servers.Nats.why_not() or servers.Postgres.why_not()
+    if why:
+        print("skipped:", why)
+        sys.exit(77)
+    run = Run(args)
+    try:
+        code = run.run()
+    finally:
+        run.remove()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
