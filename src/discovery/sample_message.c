@@ -95,6 +95,8 @@ static void code_record(struct ow_coder *coder, const struct ow_vantage_sample *
 	}
 	r->id = *before += more;
 	ow_coder_uint(coder, "time", 4, &units, 0, (uint64_t)(s->epoch_ns - 1) / TIME_UNIT_NS);
+	if (coder->failed)
+		return;
 	r->time_ns = from_ns + (int64_t)units * TIME_UNIT_NS;
 	ow_coder_u32(coder, "flow", &r->flow, 0, UINT32_MAX);
 	ow_coder_u8(coder, "TTL", &r->ttl, 0, UINT8_MAX);
