@@ -2,6 +2,7 @@
 /* Tables of keys: values with their limits, and that the documentation contains the tables. */
 #include "config/config_station.h"
 #include "config/config.h"
+#include "fleet/plan.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,9 +17,11 @@ static const struct {
 	const char *page;
 	const struct ow_key *keys;
 } tables[] = {
-	{"config.md", ow_config_keys},    {"config.md", ow_interface_keys}, {"config.md", ow_segment_keys},
-	{"config.md", ow_discovery_keys}, {"config.md", ow_fleet_keys},     {"config.md", ow_flows_keys},
-	{"plane.md", ow_station_keys},
+	{"config.md", ow_config_keys},          {"config.md", ow_interface_keys},
+	{"config.md", ow_segment_keys},         {"config.md", ow_discovery_keys},
+	{"config.md", ow_fleet_keys},           {"config.md", ow_flows_keys},
+	{"plane.md", ow_station_keys},          {"fleet.md", ow_fleet_plan_keys},
+	{"fleet.md", ow_fleet_plan_point_keys}, {"fleet.md", ow_fleet_plan_segment_keys},
 };
 
 static char *load(const char *page)
