@@ -40,10 +40,11 @@ struct asked {
 };
 static const struct asked both = {true, true};
 
-/* Which of the changes that are asked for the place shows. */
+/* Which of the changes that are asked for the place shows. What is not known now is not changed. */
 static struct asked changes_of(const struct ow_plane_watch *watch, struct asked asked)
 {
-	return (struct asked){asked.delay && watch->delay.changed, asked.loss && watch->loss.changed};
+	return (struct asked){asked.delay && watch->delay.changed && watch->last.has_delay,
+	                      asked.loss && watch->loss.changed && watch->last.has_loss};
 }
 
 static struct ow_finding finding_of(const struct ow_monitor *monitor, const struct place *place,

@@ -245,6 +245,9 @@ static int advance(struct monitoring *m, bool all)
 	int r = 0;
 	while (r == 0 && ow_wait_next(m->wait, all, now_ns, &place, &sample)) {
 		int64_t next_ns = sample.start_ns + sample.length_ns;
+		/* It may have come again while it waited. */
+		if (!ow_monitor_is_new(m->monitor, place, &sample))
+			continue;
 		if (m->pending && end_ns > m->judged_ns && next_ns - end_ns > 0 &&
 		    (m->judged_ns == INT64_MIN || end_ns - m->judged_ns >= JUDGE_STEP_NS))
 			r = judge(m, end_ns);

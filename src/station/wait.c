@@ -24,12 +24,16 @@ struct ow_wait {
 	struct waiting *waiting;
 	size_t first, count, room; /* those from first on still wait */
 	bool sorted;
+	int64_t left_ns; /* the end of the last interval that left: others of it leave as well */
 };
 
 int ow_wait_create(struct ow_wait **ret_wait)
 {
 	*ret_wait = calloc(1, sizeof(**ret_wait));
-	return *ret_wait ? 0 : -ENOMEM;
+	if (!*ret_wait)
+		return -ENOMEM;
+	(*ret_wait)->left_ns = INT64_MIN;
+	return 0;
 }
 
 void ow_wait_free(struct ow_wait *wait)
@@ -104,9 +108,11 @@ bool ow_wait_next(struct ow_wait *wait, bool all, int64_t now_ns, const char **r
 	wait->sorted = true;
 	struct waiting *waiting = &wait->waiting[wait->first];
 	int64_t newest_ns = end_of(&wait->waiting[wait->count - 1]);
-	if (!all && newest_ns - end_of(waiting) < 2 * waiting->sample.length_ns &&
+	if (!all && end_of(waiting) > wait->left_ns && newest_ns - end_of(waiting) < 2 * waiting->sample.length_ns &&
 	    now_ns - waiting->came_ns < PATIENCE_NS)
 		return false;
+	if (end_of(waiting) > wait->left_ns)
+		wait->left_ns = end_of(waiting);
 	wait->first++;
 	*ret_place = waiting->place;
 	*ret_sample = waiting->sample;

@@ -394,6 +394,15 @@ class Segments(Plane):
         found = self.incidents(self.chain(intervals=120, change=lambda a, b, i: None if "A" in (a, b) and i >= 40 else {}), code=0)
         self.assertEqual([i["subject"] for i in found], ["point A"])
 
+    def test_a_trifle_and_then_unknown(self):
+        """A delay that rose by less than anybody notices is no fault when the results end."""
+        unknown = {"status": "unknown", "cause": "no connection to B", "samples": 0, "loss_ratio": None, "delay_ns": None}
+        def change(a, b, i):
+            if i >= 50 and "B" in (a, b):
+                return unknown
+            return {"delay_ns": {"mean": 2e6 + i % 5 * 100 + (3e3 if i >= 40 else 0), "stddev": 1e5}}
+        self.assertEqual(self.incidents(self.chain(intervals=60, change=change), code=0), [])
+
     def test_clocks_do_not_accuse(self):
         """A clock that moves by 1 ms: what is slower one way is faster the other way. Unknown clocks say nothing about delay, but loss counts."""
         def moved(error):

@@ -11,16 +11,11 @@ import time
 import unittest
 import urllib.request
 
+import servers
 from command import PROGRAM, Case
 
 S = 10**9
 PATIENCE = 30
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_for(condition, what, seconds=PATIENCE):
@@ -59,7 +54,7 @@ class Webhook:
 
 class Alertmanager:
     def __init__(self, folder, webhook, tls=False):
-        self.folder, self.port, self.tls, self.child = folder, free_port(), tls, None
+        self.folder, self.port, self.tls, self.child = folder, servers.free_port(), tls, None
         with open(f"{folder}/alertmanager.yml", "w") as f:
             f.write(
                 "route: {receiver: test, group_by: ['...'], group_wait: 0s, group_interval: 1s, repeat_interval: 1h}\n"
@@ -119,9 +114,9 @@ class Station(Case):
                                       env={**os.environ, "TZ": "UTC"})
         self.addCleanup(self.log.close)
 
-    def end(self):
+    def end(self, *codes):
         self.child.send_signal(signal.SIGTERM)
-        self.assertIn(self.child.wait(timeout=PATIENCE), (0, 3), self.said())
+        self.assertIn(self.child.wait(timeout=PATIENCE), codes or (0, 3), self.said())
 
     def said(self):
         with open(self.path("log")) as f:
@@ -226,6 +221,32 @@ class Alerts(Station):
             done = subprocess.run([PROGRAM, "plane", "monitor", "--alertmanager", bad, self.results], capture_output=True, text=True, timeout=30)
             self.assertEqual(done.returncode, 1, bad)
             self.assertIn(bad, done.stderr)
+
+
+@unittest.skipIf(servers.Postgres.why_not(), servers.Postgres.why_not())
+class Database(Station):
+    def test_minutes_of_a_server_that_restarts(self):
+        """Minutes of points in a ring; the server goes away and comes back, and the station goes on."""
+        server = servers.Postgres()
+        self.addCleanup(server.remove)
+        url = server.database("fleet")
+        feeder = [os.environ.get("POSTGRES_FEEDER", "build/tests/store/postgres_feeder"), url, "1", "5", "90"]
+        subprocess.run(feeder, stdin=subprocess.DEVNULL, check=True, capture_output=True, timeout=60)
+        self.monitor("--json", results=[url])
+        def verdicts():
+            return [json.loads(line) for line in self.said().splitlines() if line.startswith("{")]
+        last = wait_for(lambda: len(verdicts()) >= 90 and verdicts()[-1], "all minutes are judged")
+        self.assertEqual(last["length_ns"], 60 * S)
+        self.assertEqual(sorted(path["name"] for path in last["paths"]), [f"p{i} to p{(i + 1) % 5}" for i in range(5)])
+        self.assertEqual({path["length_ns"] for path in last["paths"]}, {60 * S})
+        server.stop(signal.SIGQUIT)
+        wait_for(lambda: "it is asked again" in self.said(), "the failure is told")
+        server.start()
+        wait_for(lambda: "answers again" in self.said(), "it is back")
+        # These minutes have counts only: no path could be judged.
+        self.end(1)
+        starts = [verdict["start_ns"] for verdict in verdicts()]
+        self.assertEqual(len(starts), len(set(starts)), "each minute is judged once")
 
 
 if __name__ == "__main__":
