@@ -182,6 +182,12 @@ static void test_damage(void **state)
 	memcpy(c->bytes, "Welcome to this host", 20);
 	c->size = 20;
 	refused(c, 0, "no capture: it begins with 57 65 6c 63");
+	/* It need not be long for that, nor end. */
+	c->size = 3;
+	refused(c, 0, "no capture: it begins with 57 65 6c");
+	memcpy(c->bytes, "#", c->size = 1);
+	refused(c, 0, "no capture: it begins with 23");
+	c->size = 20;
 	memcpy(c->bytes, "snoop\0\0\0\0\0\0\2", 12);
 	refused(c, 0, "only pcap and pcapng");
 	c->size = 0;

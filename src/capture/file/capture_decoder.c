@@ -15,6 +15,7 @@
 #include "capture/file/pcapng.h"
 #include "capture/file/unpack.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -389,13 +390,38 @@ static int take_block(struct ow_capture_decoder *d, struct ow_frame *ret_frame, 
 
 /* -- frames -------------------------------------------------------------------------------------------------------- */
 
+/* Whether a capture may begin with these few bytes: all formats and methods of compression show it by the first four. */
+static bool may_begin(const uint8_t *p, size_t size)
+{
+	static const uint8_t magic[][4] = {{0xd4, 0xc3, 0xb2, 0xa1}, {0xa1, 0xb2, 0xc3, 0xd4}, {0x4d, 0x3c, 0xb2, 0xa1},
+	                                   {0xa1, 0xb2, 0x3c, 0x4d}, {0x0a, 0x0d, 0x0d, 0x0a}, {0x28, 0xb5, 0x2f, 0xfd},
+	                                   {0x04, 0x22, 0x4d, 0x18}, {0xfd, '7', 'z', 'X'}};
+	if (size >= 4)
+		size = 4;
+	for (size_t i = 0; i < sizeof magic / sizeof *magic; i++) {
+		if (memcmp(p, magic[i], size) == 0)
+			return true;
+	}
+	/* gzip, bzip2, a frame of zstd that is skipped */
+	return memcmp(p, "\x1f\x8b", size < 2 ? size : 2) == 0 || memcmp(p, "BZh", size < 3 ? size : 3) == 0 ||
+	       ((p[0] & 0xf0) == 0x50 && memcmp(p + 1, "\x2a\x4d\x18", size - 1) == 0);
+}
+
+static int refuse(const struct ow_capture_decoder *d, const uint8_t *p, size_t size, struct ow_error *err)
+{
+	char bytes[3 * 4 + 1] = "";
+	for (size_t i = 0; i < size && i < 4; i++)
+		snprintf(bytes + 3 * i, sizeof bytes - 3 * i, " %02x", p[i]);
+	return ow_error_set(err, EINVAL, "%s: no capture: it begins with%s", d->name, bytes);
+}
+
 /* Finds the format. Returns 1, or 0 if bytes are missing. */
 static int begin(struct ow_capture_decoder *d, struct ow_error *err)
 {
 	const uint8_t *p = d->plain + d->next;
 	size_t there = d->end - d->next;
 	if (there < OW_PACKING_MAGIC_MAX + 2)
-		return 0;
+		return there && !may_begin(p, there) ? refuse(d, p, there, err) : 0;
 	enum ow_packing packing = d->looked ? OW_PACKING_NONE : ow_packing_of(p, there);
 	d->looked = true;
 	if (packing != OW_PACKING_NONE) {
@@ -411,8 +437,7 @@ static int begin(struct ow_capture_decoder *d, struct ow_error *err)
 		d->format = NEXT_GENERATION;
 		return 1;
 	case OW_FILE_KIND_NONE:
-		return ow_error_set(err, EINVAL, "%s: no capture: it begins with %02x %02x %02x %02x", d->name, p[0],
-		                    p[1], p[2], p[3]);
+		return refuse(d, p, there, err);
 	default:
 		return ow_error_set(err, EINVAL, "%s: only pcap and pcapng can be read while they are written",
 		                    d->name);

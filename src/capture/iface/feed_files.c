@@ -77,7 +77,11 @@ static int64_t first_packet(const char *path, struct ow_error *err)
 	struct ow_frame frame = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return errno == ENOENT ? 0 : ow_error_set(err, errno, "%s: cannot open: %s", path, strerror(errno));
+		return errno == ENOENT ? 0
+		                       : ow_error_set(err, errno, "%s: cannot open: %s%s", path, strerror(errno),
+		                                      errno == EACCES && geteuid() == 0
+		                                              ? " (root gives up its right to read files of others)"
+		                                              : "");
 	int r = ow_capture_decoder_create(path, &decoder);
 	for (size_t all = 0; r == 0 && all < HEAD_BYTES;) {
 		size_t room;
