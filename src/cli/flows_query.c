@@ -4,6 +4,7 @@
 #include "cli/shared_options.h"
 #include "cli/cli.h"
 #include "cli/flows.h"
+#include "flows/epochs.h"
 #include "flows/flow_query.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -31,6 +32,7 @@ struct arguments {
 	struct vias vias;
 	struct ow_flows_question question;
 	uint64_t top, least, repetitions, seed;
+	int64_t each_ns;     /* 0: no table of intervals */
 	int64_t max_mean_ns; /* INT64_MAX: no threshold was given */
 	bool all, json, no_color, help, version;
 };
@@ -77,6 +79,10 @@ static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Which flows (default: the slowest 10; with --json or --csv all):"},
 	{"flow", 0, "FLOW", ow_option_text, FIELD(flow), "Only this flow: '10.0.0.1:80 > 10.0.0.2:1234 tcp'."},
 	{"top", 0, "N", ow_option_count, FIELD(top), "The N slowest flows."},
+	{"worst", 0, NULL, ow_option_flag, FIELD(question.worst),
+         "First the flows that are certainly slow: by the lower ends of their intervals."},
+	{"each", 0, "D", ow_option_positive_duration, FIELD(each_ns),
+         "The worst flow of each D (with --top N the worst N): epochs that begin in it."},
 	{"all", 0, NULL, ow_option_flag, FIELD(all), "All."},
 	{"min-packets", 0, "N", ow_option_count, FIELD(least), "Only flows of at least N packets."},
 
@@ -122,6 +128,8 @@ static void help(void)
 	      "      --flow '10.0.0.1:80 > 10.0.0.2:1234 tcp'\n"
 	      "  oneway flows query --from a.epochs --to b.epochs --since -2h \\\n"
 	      "      --min-packets 100 --plot slow.svg\n"
+	      "  oneway flows query --from a.epochs --to b.epochs --worst --min-packets 20\n"
+	      "  oneway flows query --from a.epochs --to b.epochs --each 1h --top 3\n"
 	      "  oneway flows query --from a.epochs --via b.epochs --to c.epochs --top 5\n"
 	      "  oneway flows query --from a.epochs --to b.epochs --all --json | jq .flows\n"
 	      "  nfdump -R flows/ -o csv | \\\n"
@@ -158,6 +166,12 @@ static int check_arguments(struct arguments *args, struct ow_error *err)
 	struct ow_flows_question *q = &args->question;
 	if (args->flow && (args->top || args->all || args->least))
 		return ow_error_set(err, EINVAL, "--flow selects one flow: it excludes --top, --all and --min-packets");
+	if (args->each_ns && (args->flow || args->all || args->json || args->csv || args->plot || args->vias.count ||
+	                      args->max_mean_ns != INT64_MAX))
+		return ow_error_set(
+			err, EINVAL,
+			"--each prints a table: it excludes --flow, --all, --via, --max-mean, --json, --csv "
+			"and --plot");
 	if (args->top && args->all)
 		return ow_error_set(err, EINVAL, "--top and --all exclude each other");
 	if (q->offset_ns && q->points > 2)
@@ -314,6 +328,62 @@ static int show(const struct arguments *args, const struct ow_flow_answers *a, c
 	return code == OW_EXIT_OK ? check_threshold(args, a, rows) : code;
 }
 
+/* -- the worst of each interval ------------------------------------------------------------------------------------ */
+
+/* One interval of the table. */
+static int show_interval(const struct arguments *args, int64_t begin_ns, int width, struct ow_error *err)
+{
+	struct ow_flows_question question = args->question;
+	struct ow_flow_answers answers = {0};
+	struct ow_flow_rows rows = {0};
+	struct ow_flows_files *files = NULL;
+	question.since_ns = begin_ns;
+	question.until_ns = begin_ns + args->each_ns;
+	question.worst = true;
+	struct arguments one = *args;
+	one.top = args->top ? args->top : 1;
+	int r = ow_flows_ask(&question, &answers, &files, err);
+	if (r == -ENODATA || r == -ENOMSG || r == -EINVAL) {
+		ow_report_flow_worst_none(stdout, begin_ns, err->text, width);
+		return 0;
+	}
+	if (r == 0)
+		r = choose_rows(&one, &answers, files, &rows, err);
+	if (r == 0)
+		ow_report_flow_worst(stdout, begin_ns, &answers, &rows, width);
+	free(rows.row);
+	ow_flow_answers_done(&answers);
+	ow_flows_files_free(files);
+	return r;
+}
+
+/* More lines are of no use to anybody; a table of years of seconds is a mistake. */
+#define INTERVALS_MAX 100000
+
+static int show_intervals(const struct arguments *args)
+{
+	struct ow_epochs *epochs;
+	struct ow_error err;
+	int width = ow_terminal_width(stdout);
+	int r = ow_epochs_open(args->from, &epochs, &err);
+	if (r < 0)
+		return ow_cli_failed(COMMAND, &err);
+	struct ow_epochs_span span = ow_epochs_whole(epochs);
+	ow_epochs_close(epochs);
+	const struct ow_flows_question *q = &args->question;
+	int64_t begin = q->since_ns > span.begin_ns ? q->since_ns : span.begin_ns;
+	int64_t end = q->until_ns < span.end_ns ? q->until_ns : span.end_ns;
+	begin -= begin % args->each_ns;
+	if (begin < end && (end - begin) / args->each_ns >= INTERVALS_MAX) {
+		ow_error_set(&err, EINVAL, "--each: more than %d intervals", INTERVALS_MAX);
+		return ow_cli_refused(COMMAND, -EINVAL, &err);
+	}
+	ow_report_flow_worst_heading(stdout, width);
+	for (; r == 0 && begin < end; begin += args->each_ns)
+		r = show_interval(args, begin, width, &err);
+	return r < 0 ? ow_cli_failed(COMMAND, &err) : OW_EXIT_OK;
+}
+
 int ow_cli_flows_query(int argc, char **argv)
 {
 	struct arguments args;
@@ -326,6 +396,8 @@ int ow_cli_flows_query(int argc, char **argv)
 		return ow_cli_refused(COMMAND, refused, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
+	if (args.each_ns)
+		return show_intervals(&args);
 	int r = ow_flows_ask(&args.question, &answers, &files, &err);
 	if (r == 0)
 		r = choose_rows(&args, &answers, files, &rows, &err);

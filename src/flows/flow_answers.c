@@ -28,8 +28,9 @@ static int slower_first(const void *a, const void *b, void *arg)
 	bool nx = mx->status == OW_VALUE_NONE, ny = my->status == OW_VALUE_NONE;
 	if (nx != ny)
 		return nx ? 1 : -1;
-	if (!nx && mx->value != my->value)
-		return mx->value > my->value ? -1 : 1;
+	double vx = answers->worst ? mx->low : mx->value, vy = answers->worst ? my->low : my->value;
+	if (!nx && vx != vy)
+		return vx > vy ? -1 : 1;
 	if (x->packets != y->packets)
 		return x->packets > y->packets ? -1 : 1;
 	return memcmp(&x->key, &y->key, sizeof x->key);

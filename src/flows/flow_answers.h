@@ -52,6 +52,7 @@ struct ow_flow_answers {
 	uint64_t backwards;     /* flows whose mean is certainly negative */
 	double counted_packets; /* packets of all flows by the counts; compared with the last point's packets */
 	int64_t offset_ns;      /* was added to the last point's times */
+	bool worst;             /* sorted by what is certain: by the lower end of the interval */
 };
 
 /* The estimate for the whole path. */
@@ -62,7 +63,7 @@ static inline const struct ow_flow_estimate *ow_flow_answer_whole(const struct o
 }
 
 void ow_flow_answers_done(struct ow_flow_answers *answers);
-/* The slowest first; flows without a mean last, the largest of them first. */
+/* The slowest first, or those that are certainly slow; flows without a mean last, the largest of them first. */
 void ow_flow_answers_sort(struct ow_flow_answers *answers);
 
 /* Warnings: sentence i of 0, 1, ...; false if there are no more. */
@@ -80,6 +81,12 @@ struct ow_flow_rows {
 
 void ow_report_flow_answers_text(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows,
                                  int width, bool colour);
+/* The worst flows of one interval: a line each, after a heading before the first one. */
+void ow_report_flow_worst_heading(FILE *out, int width);
+void ow_report_flow_worst(FILE *out, int64_t begin_ns, const struct ow_flow_answers *answers,
+                          const struct ow_flow_rows *rows, int width);
+/* The same if nothing can be said of it. */
+void ow_report_flow_worst_none(FILE *out, int64_t begin_ns, const char *why, int width);
 void ow_report_flow_answers_json(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows);
 /* Writes a row for each flow and leg. */
 void ow_report_flow_answers_csv(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows);

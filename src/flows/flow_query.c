@@ -322,7 +322,8 @@ static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, 
 int ow_flows_ask(const struct ow_flows_question *question, struct ow_flow_answers *ret_answers,
                  struct ow_flows_files **ret_files, struct ow_error *err)
 {
-	struct ow_flow_answers answers = {.counts = question->counts, .offset_ns = question->offset_ns};
+	struct ow_flow_answers answers = {
+		.counts = question->counts, .offset_ns = question->offset_ns, .worst = question->worst};
 	struct ow_flows_files *files = calloc(1, sizeof *files);
 	if (!files)
 		return ow_error_set(err, ENOMEM, "out of memory");

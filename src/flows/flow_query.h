@@ -12,6 +12,7 @@ struct ow_flows_question {
 	struct ow_flows_options estimate;
 	int64_t offset_ns; /* added to the last point's times */
 	bool no_repair;    /* leave lost packets in the counters */
+	bool worst;        /* the answers are sorted by the lower ends of their intervals */
 };
 
 /*

@@ -122,12 +122,19 @@ static void value_text(const struct ow_value *value, char text[OW_DURATION_TEXT]
 		snprintf(error, OW_DURATION_TEXT, "unknown");
 }
 
-enum { MEAN, MEAN_ERROR, STDDEV, STDDEV_ERROR, PACKETS, COLUMNS };
+enum { LEAST, MEAN, MEAN_ERROR, STDDEV, STDDEV_ERROR, PACKETS, COLUMNS };
 
 static const struct ow_table_column columns[COLUMNS] = {
-	[MEAN] = {"mean", 10, 0},       [MEAN_ERROR] = {"+-", 10, 1},  [STDDEV] = {"stddev", 10, 3},
-	[STDDEV_ERROR] = {"+-", 10, 4}, [PACKETS] = {"packets", 9, 2},
+	[LEAST] = {"at least", 10, 5}, [MEAN] = {"mean", 10, 0},       [MEAN_ERROR] = {"+-", 10, 1},
+	[STDDEV] = {"stddev", 10, 3},  [STDDEV_ERROR] = {"+-", 10, 4}, [PACKETS] = {"packets", 9, 2},
 };
+
+static void least_text(const struct ow_value *value, char text[OW_DURATION_TEXT])
+{
+	snprintf(text, OW_DURATION_TEXT, "-");
+	if (value->status != OW_VALUE_NONE && isfinite(value->low))
+		ow_duration_text(value->low, text);
+}
 
 static void put_numbers(const struct ow_table *table, const struct ow_flow_answers *a,
                         const struct ow_flow_answer *flow, unsigned leg, const char *behind)
@@ -135,6 +142,7 @@ static void put_numbers(const struct ow_table *table, const struct ow_flow_answe
 	const struct ow_flow_estimate *e = &flow->estimate[leg];
 	const char *by = ow_flow_estimator_name(e->estimator);
 	ow_table_cells cell;
+	least_text(&e->mean_ns, cell[LEAST]);
 	value_text(&e->mean_ns, cell[MEAN], cell[MEAN_ERROR]);
 	value_text(&e->stddev_ns, cell[STDDEV], cell[STDDEV_ERROR]);
 	ow_format_short(flow->packets, (int)columns[PACKETS].width, cell[PACKETS]);
@@ -158,7 +166,9 @@ static void put_table(const struct style *s, const struct ow_flow_answers *a, co
 	}
 	bool one_line = a->legs == 1 && NUMBERS + longest <= (size_t)s->width;
 	struct ow_table table = {s->out, columns, COLUMNS, .colour = false};
-	table.shown = s->width >= NUMBERS ? (1u << COLUMNS) - 1 : 1u << MEAN | 1u << MEAN_ERROR | 1u << PACKETS;
+	const unsigned few = 1u << MEAN | 1u << MEAN_ERROR | 1u << PACKETS,
+		       deviation = 1u << STDDEV | 1u << STDDEV_ERROR;
+	table.shown = s->width < NUMBERS ? few : a->worst ? few | 1u << LEAST : few | deviation;
 	fputc(' ', s->out);
 	ow_table_heading(&table);
 	fputs(one_line ? " by       flow\n" : " by\n", s->out);
@@ -268,16 +278,17 @@ static void put_one(const struct style *s, const struct ow_flow_answers *a, cons
 static void put_flows(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
 {
 	char shown[OW_FORMAT], count[OW_FORMAT], least[80] = "";
+	const char *certain = a->worst ? ", by what is certain" : "";
 	ow_format_count(rows->rows, shown);
 	ow_format_count(rows->eligible, count);
 	if (rows->least > 1)
 		snprintf(least, sizeof least, " of at least %" PRIu64 " packets", rows->least);
 	if (rows->rows == rows->eligible)
-		fprintf(s->out, "\n%s%s %s%s, the slowest first%s\n", s->bold, count,
-		        ow_plural(rows->eligible, "flow", "flows"), least, s->plain);
+		fprintf(s->out, "\n%s%s %s%s, the slowest first%s%s\n", s->bold, count,
+		        ow_plural(rows->eligible, "flow", "flows"), least, certain, s->plain);
 	else
-		fprintf(s->out, "\n%sthe slowest%s%s of %s flows%s%s\n", s->bold, rows->rows == 1 ? "" : " ",
-		        rows->rows == 1 ? "" : shown, count, least, s->plain);
+		fprintf(s->out, "\n%sthe slowest%s%s of %s flows%s%s%s\n", s->bold, rows->rows == 1 ? "" : " ",
+		        rows->rows == 1 ? "" : shown, count, least, certain, s->plain);
 	if (rows->rows)
 		put_table(s, a, rows);
 	put_no_answers(s, a);
@@ -304,4 +315,72 @@ void ow_report_flow_answers_text(FILE *out, const struct ow_flow_answers *a, con
 		fprintf(out, "%s%swarning: %s", i ? "" : "\n", s.red, s.plain);
 		ow_format_wrap(out, line, 9, s.width);
 	}
+}
+
+/* -- the worst flows of each interval ------------------------------------------------------------------------------ */
+
+#define TIME_WIDTH 23
+enum { WORST_LEAST, WORST_MEAN, WORST_ERROR, WORST_PACKETS, WORST_COLUMNS };
+
+static const struct ow_table_column worst_columns[WORST_COLUMNS] = {
+	[WORST_LEAST] = {"at least", 10, 0},
+	[WORST_MEAN] = {"mean", 10, 1},
+	[WORST_ERROR] = {"+-", 10, 2},
+	[WORST_PACKETS] = {"packets", 9, 3},
+};
+
+static void worst_table(FILE *out, int width, struct ow_table *ret_table)
+{
+	*ret_table = (struct ow_table){out, worst_columns, WORST_COLUMNS, .colour = false};
+	/* A flow's name goes behind the numbers; it may be longer than a narrow line. */
+	unsigned room = (unsigned)(width < WIDTH_MIN ? WIDTH_MIN : width);
+	ow_table_fit(ret_table, room > TIME_WIDTH + 24 ? room - TIME_WIDTH - 24 : 12);
+}
+
+static void put_time(FILE *out, int64_t time_ns)
+{
+	char time[OW_FORMAT];
+	ow_format_time(time_ns, "%Y-%m-%d %H:%M:%S", time);
+	fprintf(out, "%s.%03d", time, (int)((time_ns % 1000000000 + 1000000000) % 1000000000 / 1000000));
+}
+
+void ow_report_flow_worst_heading(FILE *out, int width)
+{
+	struct ow_table table;
+	worst_table(out, width, &table);
+	fprintf(out, "%-*s", TIME_WIDTH, "UTC");
+	ow_table_heading(&table);
+	fputs(" flow\n", out);
+}
+
+void ow_report_flow_worst(FILE *out, int64_t begin_ns, const struct ow_flow_answers *a, const struct ow_flow_rows *rows,
+                          int width)
+{
+	struct ow_table table;
+	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT];
+	worst_table(out, width, &table);
+	for (size_t i = 0; i < rows->rows; i++) {
+		const struct ow_value *mean = &ow_flow_answer_whole(a, rows->row[i])->mean_ns;
+		ow_table_cells cell;
+		least_text(mean, cell[WORST_LEAST]);
+		value_text(mean, cell[WORST_MEAN], cell[WORST_ERROR]);
+		ow_format_short(rows->row[i]->packets, (int)worst_columns[WORST_PACKETS].width, cell[WORST_PACKETS]);
+		ow_flow_select_key_text(&a->select, &rows->row[i]->key, name);
+		ow_format_clean(name, false, clean, sizeof clean);
+		if (i)
+			fprintf(out, "%*s", TIME_WIDTH, "");
+		else
+			put_time(out, begin_ns);
+		ow_table_numbers(&table, cell, 0);
+		fprintf(out, " %s\n", clean);
+	}
+	if (!rows->rows)
+		ow_report_flow_worst_none(out, begin_ns, "no flow has an estimate", width);
+}
+
+void ow_report_flow_worst_none(FILE *out, int64_t begin_ns, const char *why, int width)
+{
+	put_time(out, begin_ns);
+	fputc(' ', out);
+	ow_format_wrap(out, why, TIME_WIDTH + 1, width < WIDTH_MIN ? WIDTH_MIN : width);
 }
