@@ -12,10 +12,11 @@
 	X(PQconnectdbParams)   \
 	X(PQconninfoFree)      \
 	X(PQconninfoParse)     \
+	X(PQconsumeInput)      \
 	X(PQdb)                \
 	X(PQerrorMessage)      \
-	X(PQexec)              \
 	X(PQfinish)            \
+	X(PQflush)             \
 	X(PQfreeCancel)        \
 	X(PQfreemem)           \
 	X(PQftype)             \
@@ -25,6 +26,7 @@
 	X(PQgetlength)         \
 	X(PQgetvalue)          \
 	X(PQhost)              \
+	X(PQisBusy)            \
 	X(PQnfields)           \
 	X(PQntuples)           \
 	X(PQport)              \
@@ -33,9 +35,12 @@
 	X(PQreset)             \
 	X(PQresultErrorField)  \
 	X(PQresultStatus)      \
+	X(PQsendQuery)         \
 	X(PQsendQueryParams)   \
 	X(PQsetNoticeReceiver) \
 	X(PQsetSingleRowMode)  \
+	X(PQsetnonblocking)    \
+	X(PQsocket)            \
 	X(PQstatus)            \
 	X(PQtransactionStatus)
 

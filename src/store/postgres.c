@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,8 @@ int ow_postgres_note(struct ow_postgres *p, const PGresult *result)
 {
 	const char *text = result ? ow_pq.PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
 	const char *state = result ? ow_pq.PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+	if (p->is_silent)
+		return note(p, ECONNRESET, "the server does not answer");
 	if (ow_pq.PQstatus(p->connection) != CONNECTION_OK || !text)
 		return note(p, ow_pq.PQstatus(p->connection) != CONNECTION_OK ? ECONNRESET : EIO,
 		            text ? text : ow_pq.PQerrorMessage(p->connection));
@@ -64,6 +67,62 @@ int ow_postgres_fail(const struct ow_postgres *p, struct ow_error *err)
 	return p->failed;
 }
 
+/* -- waiting ------------------------------------------------------------------------------------------------------ */
+
+void ow_postgres_be_patient(struct ow_postgres *p, int seconds)
+{
+	p->patience_ms = seconds * 1000;
+}
+
+/* Waits for the socket, and takes what has come. false: for too long, or the connection is lost. */
+static bool await(struct ow_postgres *p, short events)
+{
+	struct pollfd socket = {.fd = ow_pq.PQsocket(p->connection), .events = events};
+	int ready;
+	do
+		ready = poll(&socket, 1, p->patience_ms);
+	while (ready < 0 && errno == EINTR);
+	p->is_silent = ready == 0;
+	return ready > 0 && ow_pq.PQconsumeInput(p->connection);
+}
+
+PGresult *ow_postgres_next(struct ow_postgres *p)
+{
+	while (!p->is_silent && ow_pq.PQisBusy(p->connection)) {
+		if (!await(p, POLLIN))
+			break;
+	}
+	/* Of a lost connection it is the error. */
+	return p->is_silent ? NULL : ow_pq.PQgetResult(p->connection);
+}
+
+int ow_postgres_flush(struct ow_postgres *p)
+{
+	int left;
+	while ((left = ow_pq.PQflush(p->connection)) > 0 && await(p, POLLIN | POLLOUT))
+		;
+	return left == 0 ? 0 : ow_postgres_note(p, NULL);
+}
+
+PGresult *ow_postgres_exec(struct ow_postgres *p, const char *sql)
+{
+	PGresult *last = NULL, *result;
+	ow_postgres_end_active(p);
+	if (p->is_silent || !ow_pq.PQsendQuery(p->connection, sql) || ow_postgres_flush(p) < 0)
+		return NULL;
+	while ((result = ow_postgres_next(p))) {
+		ow_pq.PQclear(last);
+		last = result;
+		if (ow_pq.PQresultStatus(result) == PGRES_COPY_IN)
+			break;
+	}
+	if (p->is_silent) {
+		ow_pq.PQclear(last);
+		last = NULL;
+	}
+	return last;
+}
+
 /* -- the statement that runs -------------------------------------------------------------------------------------- */
 
 /* Rows that are read and thrown away rather than cancelled: a cancellation takes another connection. */
@@ -73,7 +132,7 @@ int ow_postgres_fail(const struct ow_postgres *p, struct ow_error *err)
 static bool drain(struct ow_postgres *p, int most)
 {
 	for (int i = 0; i < most; i++) {
-		PGresult *result = ow_pq.PQgetResult(p->connection);
+		PGresult *result = ow_postgres_next(p);
 		if (!result) {
 			p->active = NULL;
 			return true;
@@ -145,6 +204,7 @@ static int settle(struct ow_postgres *p, struct ow_error *err)
 		return ow_postgres_fail(p, err);
 	}
 	ow_pq.PQsetNoticeReceiver(p->connection, ignore_notice, NULL);
+	ow_pq.PQsetnonblocking(p->connection, 1);
 	/* Names of ours are not looked up in the schemas of others. To compile our statements takes longer than to run
 	 * them. */
 	return ow_postgres_run(p, "SET search_path = public, pg_temp; SET jit = off", err);
@@ -162,6 +222,8 @@ int ow_postgres_open(const char *url, struct ow_postgres **ret_postgres, struct 
 		return r;
 	struct ow_postgres *p = calloc(1, sizeof *p);
 	if (p)
+		p->patience_ms = -1;
+	if (p)
 		p->connection = ow_pq.PQconnectdbParams(keys, values, 1);
 	if (!p || !p->connection) {
 		free(p);
@@ -177,9 +239,10 @@ int ow_postgres_open(const char *url, struct ow_postgres **ret_postgres, struct 
 
 int ow_postgres_revive(struct ow_postgres *p, struct ow_error *err)
 {
-	if (ow_pq.PQstatus(p->connection) == CONNECTION_OK)
+	if (ow_postgres_is_connected(p))
 		return 0;
 	ow_pq.PQreset(p->connection);
+	p->is_silent = false;
 	return settle(p, err);
 }
 
@@ -199,7 +262,7 @@ const char *ow_postgres_name(const struct ow_postgres *p)
 
 bool ow_postgres_is_connected(const struct ow_postgres *p)
 {
-	return ow_pq.PQstatus(p->connection) == CONNECTION_OK;
+	return !p->is_silent && ow_pq.PQstatus(p->connection) == CONNECTION_OK;
 }
 
 /* -- statements without rows -------------------------------------------------------------------------------------- */
@@ -207,13 +270,12 @@ bool ow_postgres_is_connected(const struct ow_postgres *p)
 bool ow_postgres_in_transaction(const struct ow_postgres *p)
 {
 	PGTransactionStatusType status = ow_pq.PQtransactionStatus(p->connection);
-	return status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
+	return ow_postgres_is_connected(p) && (status == PQTRANS_INTRANS || status == PQTRANS_INERROR);
 }
 
 int ow_postgres_change(struct ow_postgres *p, const char *sql, uint64_t *ret_rows, struct ow_error *err)
 {
-	ow_postgres_end_active(p);
-	PGresult *result = ow_pq.PQexec(p->connection, sql);
+	PGresult *result = ow_postgres_exec(p, sql);
 	ExecStatusType status = ow_pq.PQresultStatus(result);
 	int r = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ? 0 : ow_postgres_note(p, result);
 	if (r == 0)

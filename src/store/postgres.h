@@ -17,6 +17,9 @@ bool ow_postgres_is_url(const char *name);
 int ow_postgres_open(const char *url, struct ow_postgres **ret_postgres, struct ow_error *err);
 #define OW_POSTGRES_CONNECT_S "10"
 void ow_postgres_close(struct ow_postgres *postgres);
+/* By default it waits for an answer as long as the server is there. Now a server that is silent for so long is given up:
+ * the connection is lost. */
+void ow_postgres_be_patient(struct ow_postgres *postgres, int seconds);
 /* Connects again if the connection is lost. */
 int ow_postgres_revive(struct ow_postgres *postgres, struct ow_error *err);
 

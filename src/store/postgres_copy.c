@@ -24,8 +24,10 @@ struct ow_postgres_copy {
 
 static void flush(struct ow_postgres_copy *c)
 {
-	if (c->failed == 0 && c->used && ow_pq.PQputCopyData(c->postgres->connection, c->bytes, (int)c->used) != 1)
-		c->failed = ow_postgres_note(c->postgres, NULL);
+	if (c->failed == 0 && c->used) {
+		bool taken = ow_pq.PQputCopyData(c->postgres->connection, c->bytes, (int)c->used) == 1;
+		c->failed = taken ? ow_postgres_flush(c->postgres) : ow_postgres_note(c->postgres, NULL);
+	}
 	c->used = 0;
 }
 
@@ -112,8 +114,7 @@ int ow_postgres_copy_begin(struct ow_postgres *p, const char *sql, struct ow_pos
 		ow_postgres_note_memory(p);
 		return ow_postgres_fail(p, err);
 	}
-	ow_postgres_end_active(p);
-	PGresult *result = ow_pq.PQexec(p->connection, sql);
+	PGresult *result = ow_postgres_exec(p, sql);
 	int r = ow_pq.PQresultStatus(result) == PGRES_COPY_IN ? 0 : ow_postgres_note(p, result);
 	ow_pq.PQclear(result);
 	if (r < 0) {
@@ -143,14 +144,17 @@ int ow_postgres_copy_end(struct ow_postgres_copy *c, struct ow_error *err)
 	int r = 0;
 	put(c, &end, sizeof end);
 	flush(c);
-	if (c->failed == 0 && ow_pq.PQputCopyEnd(p->connection, NULL) != 1)
-		c->failed = ow_postgres_note(p, NULL);
-	for (PGresult *result; (result = ow_pq.PQgetResult(p->connection)); ow_pq.PQclear(result)) {
+	if (c->failed == 0)
+		c->failed =
+			ow_pq.PQputCopyEnd(p->connection, NULL) == 1 ? ow_postgres_flush(p) : ow_postgres_note(p, NULL);
+	for (PGresult *result; (result = ow_postgres_next(p)); ow_pq.PQclear(result)) {
 		if (ow_pq.PQresultStatus(result) != PGRES_COMMAND_OK)
 			r = ow_postgres_note(p, result);
 		if (ow_pq.PQresultStatus(result) == PGRES_COPY_IN)
 			break; /* the connection is lost */
 	}
+	if (p->is_silent)
+		r = ow_postgres_note(p, NULL);
 	r = r < 0 ? r : c->failed;
 	free(c);
 	return r < 0 ? ow_postgres_fail(p, err) : 0;

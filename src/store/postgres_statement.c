@@ -106,7 +106,7 @@ static int begin(struct ow_postgres_query *q)
 		return ow_postgres_note(p, NULL);
 	ow_pq.PQsetSingleRowMode(p->connection);
 	p->active = q;
-	return 0;
+	return ow_postgres_flush(p);
 }
 
 static int step(void *handle)
@@ -116,7 +116,7 @@ static int step(void *handle)
 	if (p->active != q && begin(q) < 0)
 		return OW_STEP_FAILED;
 	ow_pq.PQclear(p->row);
-	p->row = ow_pq.PQgetResult(p->connection);
+	p->row = ow_postgres_next(p);
 	enum ow_step step = OW_STEP_ROW;
 	switch (ow_pq.PQresultStatus(p->row)) {
 	case PGRES_SINGLE_TUPLE:

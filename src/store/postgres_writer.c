@@ -151,6 +151,8 @@ int ow_postgres_writer_open(const struct ow_postgres_writer_options *options, st
 	if (r == 0)
 		r = ow_postgres_open(options->url, &w->postgres, err);
 	if (r == 0)
+		ow_postgres_be_patient(w->postgres, options->patience_s ? options->patience_s : OW_POSTGRES_PATIENCE_S);
+	if (r == 0)
 		r = prepare(w, err);
 	if (r < 0)
 		ow_postgres_writer_close(w);

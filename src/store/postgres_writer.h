@@ -19,10 +19,13 @@ struct ow_postgres_writer_options {
 	int64_t retention_ns[OW_PERIODS];
 	/* A point cannot make up more lanes than this; 0: OW_POSTGRES_LANES. */
 	size_t lanes_max;
+	/* A server that is silent for this long is given up, and the batch fails; 0: OW_POSTGRES_PATIENCE_S. */
+	int patience_s;
 	/* A copy of a store: hours and days are taken as well, and lanes of any points. */
 	bool copy;
 };
-#define OW_POSTGRES_LANES 4096
+#define OW_POSTGRES_LANES      4096
+#define OW_POSTGRES_PATIENCE_S 60
 
 /* Connects. An empty database gets its tables; those of an earlier version are converted. */
 int ow_postgres_writer_open(const struct ow_postgres_writer_options *options, struct ow_postgres_writer **ret_writer,

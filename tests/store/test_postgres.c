@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -529,6 +530,30 @@ static void no_passwords(void **state)
 	assert_false(ow_postgres_is_url("results.db"));
 }
 
+/* A server that hangs is given up; what was sent comes again, and is stored once. */
+static void silent_server(void **state)
+{
+	(void)state;
+	struct ow_postgres_writer_options options = {.patience_s = 1};
+	struct ow_postgres_writer *writer = open_writer(&options);
+	struct ow_interval_result r = sample_live(1);
+	struct ow_postgres_tally tally;
+	struct ow_error err = {""};
+	r.start_ns = ow_clock_real_ns();
+	struct ow_postgres_row row = {"london", OW_PERIOD_INTERVAL, &r};
+	pid_t pid =
+		(pid_t)ask("SELECT pid::bigint FROM pg_stat_activity WHERE datname = 't' AND pid <> pg_backend_pid()");
+	if (kill(pid, SIGSTOP) != 0)
+		skip();
+	int code = ow_postgres_write(writer, &row, 1, &tally, &err);
+	kill(pid, SIGCONT);
+	assert_int_equal(code, -ECONNRESET);
+	assert_non_null(strstr(err.text, "does not answer"));
+	assert_int_equal(write_rows(writer, &row, 1).refused, 0);
+	ow_postgres_writer_close(writer);
+	assert_int_equal(ask("SELECT count(*) FROM result"), 1);
+}
+
 /* The printed schema works as it is: the collector collects, the reader only reads. */
 static void roles(void **state)
 {
@@ -583,6 +608,7 @@ int main(void)
 		cmocka_unit_test_setup(versions, fresh),
 		cmocka_unit_test(no_passwords),
 		cmocka_unit_test_setup(roles, fresh),
+		cmocka_unit_test_setup(silent_server, fresh),
 	};
 	server = getenv("ONEWAY_POSTGRES");
 	if (!server) {
