@@ -341,7 +341,7 @@ static void put_time(FILE *out, int64_t time_ns)
 {
 	char time[OW_FORMAT];
 	ow_format_time(time_ns, "%Y-%m-%d %H:%M:%S", time);
-	fprintf(out, "%s.%03d", time, (int)((time_ns % 1000000000 + 1000000000) % 1000000000 / 1000000));
+	fputs(time, out);
 }
 
 void ow_report_flow_worst_heading(FILE *out, int width)
