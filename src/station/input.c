@@ -20,6 +20,8 @@
 /* How often a store that is followed is read, and one that is away is asked again. */
 #define STORE_NS (OW_NS_PER_S / 2)
 #define AWAY_NS  (2 * OW_NS_PER_S)
+/* So much of the past is read at once. */
+#define SLICE_NS (600 * OW_NS_PER_S)
 /* Where a store is followed from, unless the caller says so. */
 #define HISTORY_NS (3 * 3600 * OW_NS_PER_S)
 
@@ -42,6 +44,9 @@ struct source {
 
 struct ow_station_input {
 	bool follow;
+	/* Stores are followed from the past on in slices, all of them at the same pace: results before this. INT64_MAX: all
+	 * that there are. */
+	int64_t horizon_ns;
 	int count;
 	struct source source[];
 };
@@ -120,6 +125,28 @@ static int open_source(struct source *source, const char *path, bool follow, int
 	return source->line ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", path);
 }
 
+/*
+ * The first slice begins with the first result. Lines have no order that could be kept beside it: with them, everything
+ * is read at once.
+ */
+static void begin_slices(struct ow_station_input *input)
+{
+	struct ow_error ignored;
+	int64_t start_ns = INT64_MAX, first_ns, last_ns;
+	for (int i = 0; i < input->count; i++) {
+		struct source *source = &input->source[i];
+		if (source->kind == LINES)
+			return;
+		if (!source->stored || ow_stored_span(source->stored, &first_ns, &last_ns, &ignored) < 0)
+			continue;
+		if (first_ns < source->since_ns[OW_PERIOD_INTERVAL])
+			first_ns = source->since_ns[OW_PERIOD_INTERVAL];
+		start_ns = first_ns < start_ns ? first_ns : start_ns;
+	}
+	if (start_ns < ow_clock_real_ns() - SLICE_NS)
+		input->horizon_ns = start_ns + SLICE_NS;
+}
+
 int ow_station_input_open(char *const *paths, int count, bool follow, int64_t since_ns,
                           const struct ow_station_access *access, struct ow_station_input **ret_input,
                           struct ow_error *err)
@@ -128,6 +155,7 @@ int ow_station_input_open(char *const *paths, int count, bool follow, int64_t si
 	if (!input)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	input->follow = follow;
+	input->horizon_ns = INT64_MAX;
 	for (int i = 0; i < count; i++) {
 		input->count++;
 		int r = open_source(&input->source[i], paths[i], follow, since_ns, access, err);
@@ -136,6 +164,8 @@ int ow_station_input_open(char *const *paths, int count, bool follow, int64_t si
 			return r;
 		}
 	}
+	if (follow)
+		begin_slices(input);
 	*ret_input = input;
 	return 0;
 }
@@ -239,13 +269,13 @@ static int each(void *arg, const struct ow_interval_result *result)
 	return relay->result;
 }
 
-static int poll_period(struct source *source, enum ow_period period, ow_station_sink *sink, void *arg,
+static int poll_period(struct source *source, enum ow_period period, int64_t until_ns, ow_station_sink *sink, void *arg,
                        bool *ret_of_sink, struct ow_error *err)
 {
-	int64_t *since_ns = &source->since_ns[period], overlap_ns = OVERLAP_NS + 4 * ow_periods[period].length_ns;
-	struct relay relay = {source, sink, arg, ow_clock_real_ns(), INT64_MIN, 0};
-	struct ow_stored_filter filter = {
-		.since_ns = *since_ns, .until_ns = INT64_MAX, .final = true, .period = period};
+	int64_t *since_ns = &source->since_ns[period], now_ns = ow_clock_real_ns(),
+		overlap_ns = OVERLAP_NS + 4 * ow_periods[period].length_ns;
+	struct relay relay = {source, sink, arg, now_ns, INT64_MIN, 0};
+	struct ow_stored_filter filter = {.since_ns = *since_ns, .until_ns = until_ns, .final = true, .period = period};
 	int r = ow_stored_choose(source->stored, &filter, err);
 	if (r == 0)
 		r = ow_stored_list(source->stored, 0, each, &relay, err);
@@ -256,13 +286,14 @@ static int poll_period(struct source *source, enum ow_period period, ow_station_
 }
 
 /* A store of a point has all its intervals; a server has minutes of all points, and intervals of some. */
-static int poll_store(struct source *source, ow_station_sink *sink, void *arg, bool *ret_of_sink, struct ow_error *err)
+static int poll_store(struct source *source, int64_t until_ns, ow_station_sink *sink, void *arg, bool *ret_of_sink,
+                      struct ow_error *err)
 {
 	int r = 0;
 	*ret_of_sink = false;
 	if (ow_stored_finest(source->stored) != OW_PERIOD_INTERVAL)
-		r = poll_period(source, OW_PERIOD_MINUTE, sink, arg, ret_of_sink, err);
-	return r != 0 ? r : poll_period(source, OW_PERIOD_INTERVAL, sink, arg, ret_of_sink, err);
+		r = poll_period(source, OW_PERIOD_MINUTE, until_ns, sink, arg, ret_of_sink, err);
+	return r != 0 ? r : poll_period(source, OW_PERIOD_INTERVAL, until_ns, sink, arg, ret_of_sink, err);
 }
 
 static void tell(struct source *source, bool fails, const char *why)
@@ -279,16 +310,17 @@ static void tell(struct source *source, bool fails, const char *why)
 }
 
 /* A store that is followed may be away for a while: a database that restarts, a file that is replaced. */
-static int follow_store(struct source *source, ow_station_sink *sink, void *arg, struct ow_error *err)
+static int follow_store(struct source *source, int64_t until_ns, ow_station_sink *sink, void *arg, struct ow_error *err)
 {
 	struct ow_error why = {""};
 	bool of_sink = false;
 	int64_t now_ns = ow_clock_steady_ns();
-	if (source->polled_ns && now_ns - source->polled_ns < (source->failing ? AWAY_NS : STORE_NS))
+	int64_t pause_ns = source->failing ? AWAY_NS : until_ns == INT64_MAX ? STORE_NS : 0;
+	if (source->polled_ns && now_ns - source->polled_ns < pause_ns)
 		return 0;
 	int r = source->stored ? 0 : ow_stored_open(source->path, &source->stored, &why);
 	if (r == 0)
-		r = poll_store(source, sink, arg, &of_sink, &why);
+		r = poll_store(source, until_ns, sink, arg, &of_sink, &why);
 	source->polled_ns = ow_clock_steady_ns();
 	if (r != 0 && of_sink)
 		return r < 0 && *why.text ? ow_error_set(err, -r, "%s", why.text) : r;
@@ -316,13 +348,20 @@ int ow_station_input_poll(struct ow_station_input *input, ow_station_sink *sink,
 		else if (source->kind == LINES)
 			r = poll_lines(source, input->follow, sink, arg, err);
 		else if (input->follow || !source->stored)
-			r = follow_store(source, sink, arg, err);
+			r = follow_store(source, input->horizon_ns, sink, arg, err);
 		else
-			r = poll_store(source, sink, arg, &of_sink, err);
+			r = poll_store(source, INT64_MAX, sink, arg, &of_sink, err);
 		ended &= source->kind == LINES ? source->fd < 0 : !input->follow;
 	}
+	if (input->horizon_ns < INT64_MAX)
+		input->horizon_ns = input->horizon_ns < ow_clock_real_ns() ? input->horizon_ns + SLICE_NS : INT64_MAX;
 	*ret_ended = ended;
 	return r;
+}
+
+bool ow_station_input_is_current(const struct ow_station_input *input)
+{
+	return input->horizon_ns == INT64_MAX;
 }
 
 bool ow_station_input_publishes(const struct ow_station_input *input)

@@ -31,6 +31,8 @@ void ow_station_input_close(struct ow_station_input *input);
 int ow_station_input_poll(struct ow_station_input *input, ow_station_sink *sink, void *arg, bool *ret_ended,
                           struct ow_error *err);
 
+/* False: results of the past are still to be read; poll again at once. */
+bool ow_station_input_is_current(const struct ow_station_input *input);
 /* Whether there is a stream that takes events of the station. */
 bool ow_station_input_publishes(const struct ow_station_input *input);
 /* An event for all streams. Fails only if there is no memory or too much waits. */

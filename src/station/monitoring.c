@@ -303,13 +303,16 @@ static int watch(struct monitoring *m)
 	struct ow_error line;
 	int r = 0;
 	while (r == 0 && !ended && !*m->how->stop) {
+		bool is_current = ow_station_input_is_current(m->input);
 		r = ow_station_input_poll(m->input, on_result, m, &ended, m->err);
 		if (r == 0)
 			r = advance(m, ended);
-		if (r == 0 && !caught_up)
+		if (r < 0 || !is_current)
+			continue;
+		if (!caught_up)
 			m->how->on_caught_up(m->how->arg);
 		caught_up = true;
-		if (r == 0 && m->how->follow && !ended) {
+		if (m->how->follow && !ended) {
 			r = advance_without_results(m);
 			m->how->on_idle(m->how->arg);
 			warn_of_results(m);
