@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CLASSED   4096 /* datagrams whose classes are remembered for their further fragments */
 #define PROTO_TCP 6
 #define PROTO_UDP 17
 /* Bytes to prefetch ahead, at most: a small part of the second-level cache. */
@@ -90,7 +91,10 @@ int ow_record_reader_open(struct ow_record_reader *input, const char *path, stru
 		input->decided = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->decided);
 		input->early = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *input->early);
 	}
-	bool scarce = !input->fragmented || (choice->filter && (!input->decided || !input->early));
+	if (choice->classes)
+		input->classed = calloc(CLASSED, sizeof *input->classed);
+	bool scarce = !input->fragmented || (choice->classes && !input->classed) ||
+	              (choice->filter && (!input->decided || !input->early));
 	r = !scarce ? ow_flow_table_create(seed, &input->flows) : -ENOMEM;
 	if (r == 0 && dedup_ns > 0)
 		r = ow_record_reader_dedup(input, &(struct ow_copy_rule){.within_ns = dedup_ns, .most = UINT32_MAX});
@@ -121,6 +125,7 @@ void ow_record_reader_close(struct ow_record_reader *input)
 	free(input->fragmented);
 	free(input->decided);
 	free(input->early);
+	free(input->classed);
 	memset(input, 0, sizeof *input);
 }
 
@@ -138,6 +143,8 @@ int ow_record_reader_start(struct ow_record_reader *input, const struct ow_ident
 	                   !identity->tcp && !identity->cut && !input->notes && !input->cutter.there;
 	if (input->facts.fragments)
 		memset(input->fragmented, 0, OW_IDENTITY_CUT_BITS / 8);
+	if (input->classed)
+		memset(input->classed, 0, CLASSED * sizeof *input->classed);
 	if (input->early) /* what was decided stays known */
 		memset(input->early, 0, OW_IDENTITY_CUT_BITS / 8);
 	input->facts = (struct ow_record_reader_facts){.least_available = UINT32_MAX};
@@ -229,6 +236,21 @@ static inline int64_t record_time(struct ow_record_reader *s, const struct ow_fr
 	return s->time_ns[frame - s->frame];
 }
 
+/*
+ * Only the first fragment of a datagram has ports: its classes are those of the others, too. One that comes before the
+ * first, or long after it, is classified as it is.
+ */
+static uint8_t classes_of_fragment(const struct ow_record_reader *s, const struct ow_packet *packet, uint8_t classes)
+{
+	uint64_t name;
+	if (!ow_identity_of_fragment(&s->identity, packet, &name))
+		return classes;
+	struct ow_classed_datagram *classed = &s->classed[name % CLASSED];
+	if (packet->l4)
+		*classed = (struct ow_classed_datagram){name, classes};
+	return classed->name == name ? classed->classes : classes;
+}
+
 /* The classes that accept the packet, as bits; or its DSCP. */
 static uint8_t classes_of(const struct ow_record_reader *s, const struct ow_frame *frame)
 {
@@ -241,6 +263,9 @@ static uint8_t classes_of(const struct ow_record_reader *s, const struct ow_fram
 		               : OW_CLASSES_MAX;
 	for (unsigned i = 0; i < s->choice.classes; i++)
 		classes |= (unsigned)ow_packet_filter_takes(&s->class_filter[i], frame) << i;
+	if (s->choice.classes && s->identity.level != OW_LEVEL_FRAME &&
+	    ow_packet_decode(frame, s->identity.inner, &packet) == OW_DECODE_IP && packet.fragment)
+		return classes_of_fragment(s, &packet, (uint8_t)classes);
 	return (uint8_t)classes;
 }
 

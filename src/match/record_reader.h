@@ -55,6 +55,12 @@ struct ow_frame_choice {
 	const struct ow_record_reader *like; /* a reader that has compiled the same filters; NULL = none */
 };
 
+/* The classes of a datagram, as its first fragment shows them. */
+struct ow_classed_datagram {
+	uint64_t name;
+	uint8_t classes;
+};
+
 struct ow_record_reader {
 	struct ow_reader *reader;
 	bool lent; /* the reader belongs to the caller */
@@ -62,6 +68,7 @@ struct ow_record_reader {
 	/* With a filter: Bloom filters of datagrams, by their fragments, with the verdict on the first, and on those that came
 	 * before it in this pass. */
 	uint64_t *decided, *early;
+	struct ow_classed_datagram *classed; /* with classes: of the datagrams whose first fragments came last */
 	struct ow_packet_filter filter, class_filter[OW_MATCH_CLASSES_MAX];
 	struct ow_device_format device; /* of the stamps in the frames; whether they are used, `choice` says */
 	int failed;                     /* negative errno of what was noted */
