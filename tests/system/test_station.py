@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """oneway plane monitor as it runs for days: results that come, stores that grow, a real Alertmanager that goes away and comes back."""
+import base64
 import http.server
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,6 +13,7 @@ import time
 import unittest
 import urllib.request
 
+import fleet
 import servers
 from command import PROGRAM, Case
 
@@ -247,6 +250,38 @@ class Database(Station):
         self.end(1)
         starts = [verdict["start_ns"] for verdict in verdicts()]
         self.assertEqual(len(starts), len(set(starts)), "each minute is judged once")
+
+
+@unittest.skipIf(fleet.why_not(), fleet.why_not())
+class Stream(Station):
+    def test_incidents_into_the_stream(self):
+        """With the certificate that the fleet made for the station; a server that was away gets the event all the same."""
+        bus = fleet.Fleet(serve=False)
+        self.addCleanup(bus.end)
+        bus.apply("points: [{name: a, interfaces: [{name: lo}]}]\n")
+        (port,) = bus.ports
+        certificate = [f"{option}={bus.folder}/{file}" for option, file in (("--ca", "ca.pem"), ("--cert", "station.pem"), ("--key", "station.key"))]
+        self.write(60)
+        self.monitor(*certificate, results=[f"tls://127.0.0.1:{port}", self.results])
+        wait_for(lambda: "connected to" in self.said(), self.said)
+        bus.processes[f"nats-{port}"].stop()
+        self.write(10, lost=30)
+        wait_for(lambda: "B>C: loses more than usual" in self.said(), self.said)
+        bus.start_server(port)
+        def stored():
+            try:
+                client = fleet.Client(bus, bus.folder, "controller")
+            except OSError:  # not up yet
+                return None
+            client.subscribe("_IN.service.controller.test")
+            client.publish("$JS.API.STREAM.MSG.GET.OW_EVENTS", json.dumps({"last_by_subj": "ow.e.station"}), "_IN.service.controller.test")
+            said = client.read(1)
+            client.close()
+            return re.search(r'"data":"([^"]*)"', said)
+        event = json.loads(base64.b64decode(wait_for(stored, self.said)[1]))["incident"]
+        self.assertEqual((event["subject"], event["event"], event["number"]), ("B>C", "begin", 1))
+        self.assertIn("B>C loses 3.00%, usually 0%", event["summary"])
+        self.end()
 
 
 if __name__ == "__main__":
