@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <cmocka.h>
 #include "store_file.h"
@@ -384,6 +385,39 @@ static void killed_while_converting(void **state)
 	print_message("%u of 12 had converted\n", converted);
 }
 
+/* No space for the new columns and tables: it stays as it was, until there is. */
+static void full_while_converting(void **state)
+{
+	(void)state;
+	unsigned failed = 0;
+	fill(2000);
+	sqlite3 *db = open_file();
+	assert_int_equal(store_to_schema(db, 6), SQLITE_OK);
+	sqlite3_close(db);
+	edit("PRAGMA wal_checkpoint(TRUNCATE)");
+	for (rlim_t room = 0; ask("PRAGMA user_version") == 6; room += 4096) {
+		pid_t child = fork();
+		if (child == 0) {
+			struct ow_store *store;
+			signal(SIGXFSZ, SIG_IGN);
+			setrlimit(RLIMIT_FSIZE, &(struct rlimit){room, room});
+			_exit(ow_store_open(store_path, &store, NULL) < 0);
+		}
+		int status;
+		waitpid(child, &status, 0);
+		assert_true(WIFEXITED(status));
+		failed += WEXITSTATUS(status) != 0;
+		if (ask("PRAGMA user_version") != 6)
+			break;
+		assert_int_equal(ask("SELECT count(*) FROM sqlite_schema WHERE name IN ('minute', 'hour', 'day')"), 0);
+		assert_int_equal(ask("SELECT count(*) FROM result"), 2000);
+	}
+	assert_true(failed > 0);
+	reopen();
+	check_conserved(2000);
+	check_recomputed();
+}
+
 /* -- kill -9 ------------------------------------------------------------------------------------------------------ */
 
 /* Two lanes, provisional and final results, late ones, and a clock that jumps. */
@@ -446,6 +480,7 @@ int main(void)
 		cmocka_unit_test_setup(deleted_results, store_fresh),
 		cmocka_unit_test_setup(earlier_version, store_fresh),
 		cmocka_unit_test_setup(killed_while_converting, store_fresh),
+		cmocka_unit_test_setup(full_while_converting, store_fresh),
 		cmocka_unit_test_setup(killed, store_fresh),
 	};
 	if (store_make() < 0)
