@@ -158,7 +158,7 @@ void ow_judge_store(struct ow_diagnoses *findings, const struct ow_store_facts *
 	         full                     ? OW_VERDICT_PROBLEM
 	         : days < STORE_DAYS_GOOD ? OW_VERDICT_WARNING
 	                                  : OW_VERDICT_OK,
-	         "%.0f MiB free, a day takes %.3g MiB: room for %.3g days", (double)s->free_bytes / MIB,
+	         "%.0f MiB free, a day takes %.4g MiB: room for %.3g days", (double)s->free_bytes / MIB,
 	         (double)s->day_bytes / MIB, days);
 	ow_means(f, "When the disk is full the measurement goes on, but results are not stored.");
 	if (full || days < STORE_DAYS_GOOD)
@@ -175,7 +175,7 @@ void ow_judge_history(struct ow_diagnoses *findings, const struct ow_history_fac
 	ow_found(f, cut ? OW_VERDICT_NOTE : OW_VERDICT_OK,
 	         "%s: a year takes %.3g MiB: %.3g days of intervals %.3g, %.3g of minutes %.3g, %.3g of hours %.3g, "
 	         "%.3g "
-	         "of days %.3g",
+	         "of days %.4g",
 	         h->segment, all, h->days[OW_PERIOD_INTERVAL], (double)h->bytes[OW_PERIOD_INTERVAL] / MIB,
 	         h->days[OW_PERIOD_MINUTE], (double)h->bytes[OW_PERIOD_MINUTE] / MIB, h->days[OW_PERIOD_HOUR],
 	         (double)h->bytes[OW_PERIOD_HOUR] / MIB, h->days[OW_PERIOD_DAY], (double)h->bytes[OW_PERIOD_DAY] / MIB);

@@ -284,8 +284,8 @@ segments:
         checks = {(c["about"], c["name"]): c for c in document["checks"]}
         self.assert_check(checks, "point", "configuration", "ok", "2 interfaces, 3 segments")
         self.assert_check(checks, "point", "listen", "ok", "127.0.0.1:8620 is free")
-        # 2 lanes of 10 results a second, 4 of 1, 450 bytes each
-        self.assertIn("a day takes 890 MiB", checks["point", "store"]["found"])
+        # 2 lanes of 10 results a second, 4 of 1, 670 bytes each
+        self.assertIn("a day takes 1325 MiB", checks["point", "store"]["found"])
         self.assertIn("interval packets and rings take up to 144 MiB", checks["host", "memory"]["found"])
         for name in ("v0", "v1"):
             self.assertIn((name, "link"), checks)
