@@ -326,8 +326,7 @@ static int check(const struct making *m)
 	if (how->address && strpbrk(how->address, "'\"\n\\ "))
 		return ow_error_set(m->err, EINVAL, "'%.80s' is not an address", how->address);
 	if (how->database && (strncmp(how->database, "postgresql://", 13) != 0 || strpbrk(how->database, "'\"\n\\ ")))
-		return ow_error_set(m->err, EINVAL, "'%.80s' is not a database, as postgresql://user@host/name",
-		                    how->database);
+		return ow_error_set(m->err, EINVAL, "not the URL of a database, as postgresql://user@host/name");
 	return 0;
 }
 

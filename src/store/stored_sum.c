@@ -110,6 +110,7 @@ struct pass {
 	struct ow_stored_sums *sums;
 	size_t *current;          /* sum of each lane, SIZE_MAX: none yet */
 	int64_t *end;             /* end of each lane's last interval */
+	bool *twice;              /* packets of each lane are those of others as well */
 	int64_t from_ns, till_ns; /* the hour or day that was computed last */
 	bool gaps;                /* absent intervals are missing, not excluded by the filter */
 };
@@ -334,16 +335,27 @@ static void add_counts(struct ow_stored_sum *sum, struct ow_statement *row, stru
 }
 
 /* Whether the packets of this lane are also those of another one of the segment, to several peers. */
-static bool is_counted_twice(const struct pass *p, const struct ow_stored_lane *lane)
+static bool is_counted_twice(const struct ow_stored *stored, const struct ow_stored_lane *lane)
 {
-	for (size_t i = 0; p->options.group == OW_STORED_SEGMENT && i < p->stored->lanes; i++) {
-		const struct ow_stored_lane *other = &p->stored->lane[i];
-		if (other->chosen && strcmp(other->segment, lane->segment) == 0 &&
-		    strcmp(other->class_name, lane->class_name) == 0 && strcmp(other->from, lane->from) == 0 &&
-		    ow_group_has(other->to, lane->to))
+	for (size_t i = 0; i < stored->lanes; i++) {
+		const struct ow_stored_lane *other = &stored->lane[i];
+		if (other->chosen && ow_group_has(other->to, lane->to) && strcmp(other->segment, lane->segment) == 0 &&
+		    strcmp(other->class_name, lane->class_name) == 0 && strcmp(other->from, lane->from) == 0)
 			return true;
 	}
 	return false;
+}
+
+/* Finds these lanes. A fleet has very many, and most have none. */
+static void find_twice(struct pass *p)
+{
+	const struct ow_stored *stored = p->stored;
+	bool any = false;
+	for (size_t i = 0; i < stored->lanes && !any; i++)
+		any = strchr(stored->lane[i].to, '+');
+	for (size_t i = 0; i < stored->lanes; i++)
+		p->twice[i] =
+			any && p->options.group == OW_STORED_SEGMENT && is_counted_twice(stored, &stored->lane[i]);
 }
 
 /* Replaces numbers in causes, so that equal causes can be grouped. Digits after a letter belong to a name: eth0. */
@@ -453,7 +465,7 @@ static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *er
 	struct ow_interval_result counts = {0};
 	struct ow_stored_sum aside = {0};
 	sum->active |= ow_column_integer(row, ACTIVE) != 0;
-	add_counts(is_counted_twice(p, found) ? &aside : sum, row, &counts);
+	add_counts(p->twice[lane] ? &aside : sum, row, &counts);
 	add_delays(p, sum, row, start, &counts);
 	add_clocks(sum, row);
 	return 0;
@@ -465,8 +477,10 @@ static int run(struct pass *p, struct ow_error *err)
 	size_t lanes = p->stored->lanes;
 	p->current = reallocarray(NULL, lanes + 1, sizeof *p->current);
 	p->end = reallocarray(NULL, lanes + 1, sizeof *p->end);
-	if (!p->current || !p->end)
+	p->twice = reallocarray(NULL, lanes + 1, sizeof *p->twice);
+	if (!p->current || !p->end || !p->twice)
 		return ow_error_set(err, ENOMEM, "not enough memory for %zu lanes", lanes);
+	find_twice(p);
 	for (size_t i = 0; i < lanes; i++) {
 		p->current[i] = SIZE_MAX;
 		p->end[i] = INT64_MIN;
@@ -494,6 +508,7 @@ int ow_stored_summarise(struct ow_stored *stored, const struct ow_stored_sum_opt
 		return ow_error_set(err, EINVAL, "bins need a width");
 	int r = run(&p, err);
 	free(p.current);
+	free(p.twice);
 	free(p.end);
 	if (r < 0)
 		ow_stored_sums_done(&sums);

@@ -5,12 +5,14 @@ Two feeders (tests/store/postgres_feeder.c) write the same minutes, in another o
 stored. Meanwhile the server is killed, restarted, stopped, or its disk is full.
 """
 import os
+import shutil
 import signal
 import subprocess
 import time
 import unittest
 
 import servers
+from command import oneway
 
 FEEDER = os.environ.get("POSTGRES_FEEDER", "build/tests/store/postgres_feeder")
 POINTS, MINUTES = 40, 180
@@ -123,6 +125,40 @@ class Faults(unittest.TestCase):
         os.remove(filler)
         self.finish(feeders)
         self.check()
+
+
+@unittest.skipIf(servers.Postgres.why_not(), servers.Postgres.why_not())
+class Tls(unittest.TestCase):
+    """Certificates are checked as the URL says."""
+
+    def certificate(self, name, host):
+        key, pem = (os.path.join(self.server.folder, name + end) for end in (".key", ".pem"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                        f"/CN={host}", "-addext", f"subjectAltName=DNS:{host},IP:127.0.0.1", "-keyout", key, "-out", pem],
+                       check=True, capture_output=True)
+        os.chmod(key, 0o600)
+        if os.geteuid() == 0:
+            shutil.chown(key, "postgres", "postgres")
+        return key, pem
+
+    def results(self, **options):
+        return oneway("results", self.server.url("fleet", **options))
+
+    def test_whom_it_talks_to(self):
+        self.server = servers.Postgres()
+        self.addCleanup(self.server.remove)
+        key, pem = self.certificate("server", "localhost")
+        _, other = self.certificate("other", "localhost")
+        self.server.stop()
+        self.server.settings.update(ssl="on", ssl_cert_file=pem, ssl_key_file=key)
+        self.server.start()
+        self.server.database("fleet")
+        # An empty database is what it gets to say behind a connection that is trusted.
+        self.assertIn("empty, not a store", self.results(sslmode="verify-full", sslrootcert=pem).stderr)
+        done = self.results(sslmode="verify-full", sslrootcert=other)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("certificate verify failed", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
 
 
 if __name__ == "__main__":
