@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The join against simulated networks whose truth is known: test_simulation [--long]
+ * The join against simulated networks whose truth is known: test_simulation [--long|--scale]
  * Random networks with what can go wrong, and Rocketfuel's maps in ../shared/topologies if they are there. The short form
  * takes some seconds, --long a minute (make fleet-test).
  */
@@ -137,9 +137,26 @@ static void run_maps(bool more)
 	check_all(&all, more ? 0.93 : 0.88, more ? 0.97 : 0.99);
 }
 
+/* How long the join of an epoch takes with so many vantages; only for people. */
+static void run_scale(void)
+{
+	struct ow_topology *topology = random_topology(1000, 1);
+	struct simulation_options options = {USUAL, .seed = 1};
+	struct simulation_score score = {0};
+	options.vantages = 2000;
+	options.packets = 1000000;
+	simulate(topology, &options, &score);
+	print("2000 vantages", &score, 1);
+	ow_topology_free(topology);
+}
+
 int main(int argc, char **argv)
 {
 	bool more = argc > 1 && strcmp(argv[1], "--long") == 0;
+	if (argc > 1 && strcmp(argv[1], "--scale") == 0) {
+		run_scale();
+		return 0;
+	}
 	for (size_t i = 0; i < (more ? sizeof stresses / sizeof *stresses : 1); i++)
 		run_stress(&stresses[i], more ? 6 : 2);
 	run_maps(more);
