@@ -60,6 +60,7 @@ prove: build/.packages-test all
 fleet-test: build/.packages-test all
 	@ninja -C build tests/system/cables tests/system/oneway_stepped tests/discovery/test_simulation
 	@build/tests/discovery/test_simulation --long
+	@tests/cli/check-fleet-map build/oneway 300
 	@ONEWAY=build/tests/system/oneway_stepped tests/system/discovered_networks.py --count 100 --side-by-side 4
 	@ONEWAY=build/oneway CABLES=build/tests/system/cables tests/system/station_network.py --seeds 10
 	@tests/system/test_fleet_load.py build/oneway --servers 3

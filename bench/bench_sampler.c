@@ -87,7 +87,7 @@ static double sample(struct ow_sampler *sampler, int64_t epoch)
 static double identify(enum ow_level level)
 {
 	static struct ow_segments segments;
-	struct ow_identity identity = {.level = level, .inner = true, .tcp_headers = true, .hash_limit = 128};
+	struct ow_identity identity = {.level = level, .inner = true, .tcp_headers = true, .hash_limit = 72};
 	ow_identity_seed(&identity, 1);
 	double from = now_ns();
 	for (uint32_t n = 0; n < PACKETS; n++)

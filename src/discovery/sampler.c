@@ -10,9 +10,10 @@
 
 /*
  * Bytes from the IP header on that enter the id. All vantages must use the same, so it is not an option. It is beyond
- * the headers of transport and of what is encrypted (QUIC, RTP), where packets differ.
+ * the headers of transport and of what is encrypted (QUIC, RTP), where packets differ; and captures that are cut after
+ * 96 bytes have as much.
  */
-#define HASH_BYTES 128u
+#define HASH_BYTES 72u
 #define OPEN       2 /* epochs of a vantage: frames around the end of one are slightly out of order */
 #define NO_EPOCH   INT64_MIN
 

@@ -203,7 +203,8 @@ void ow_report_map_text(FILE *out, const struct ow_style *style, const struct ow
 		put_line(out, style, "topology: agrees");
 	if (map->pairs == 0 && map->vantages > 1)
 		put_line(out, style,
-		         "note: no packet was seen at two vantages: they share no traffic, their clocks differ by more than an "
+		         "note: no packet was seen at two vantages: they share no traffic, their clocks differ by more "
+		         "than an "
 		         "epoch, or they sample by different keys");
 	put_provisional(out, style, view);
 	put_doubts(out, style, view);
