@@ -135,15 +135,20 @@ void ow_row_replace(FILE *out)
 	}
 }
 
-void ow_row_insert(FILE *out)
+void ow_row_insert(FILE *out, const char *table)
 {
-	fputs("INSERT INTO result (", out);
+	fprintf(out, "INSERT INTO %s (", table);
 	ow_row_names(out);
 	fputs(") VALUES (?", out);
 	for (int i = 1; i < ow_row_columns(); i++)
 		fputs(", ?", out);
 	fputs(") ON CONFLICT (lane, start_ns) ", out);
 	ow_row_replace(out);
+}
+
+void ow_row_insert_result(FILE *out)
+{
+	ow_row_insert(out, "result");
 	fputs(" WHERE excluded.final >= result.final AND (result.final = 0 OR excluded.status <> 'unknown' OR"
 	      " result.status = 'unknown')",
 	      out);

@@ -22,11 +22,13 @@ void ow_row_names(FILE *out);
 /* "DO UPDATE SET ...": all columns of a row that conflicts with an existing one. */
 void ow_row_replace(FILE *out);
 
+/* "INSERT INTO table (...) VALUES (?, ...) ON CONFLICT ...": replaces a row of the same lane and time. */
+void ow_row_insert(FILE *out, const char *table);
 /*
- * "INSERT ... VALUES (?, ...) ON CONFLICT ...": a final result replaces any other, a provisional one only a provisional
+ * The same for results: a final result replaces any other, a provisional one only a provisional
  * one. After a clock was set back, times occur again: an unknown result then does not replace a known one.
  */
-void ow_row_insert(FILE *out);
+void ow_row_insert_result(FILE *out);
 void ow_row_bind(const struct ow_statement *statement, int64_t lane, const struct ow_interval_result *result);
 
 /* All columns, in the order of the table, for SELECT; and a row of these as CSV, without the lane. Bytes are hexadecimal. */

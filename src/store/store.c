@@ -79,7 +79,7 @@ static int prepare_result(struct ow_store *store, struct ow_error *err)
 	size_t size;
 	FILE *out = open_memstream(&sql, &size);
 	if (out)
-		ow_row_insert(out);
+		ow_row_insert_result(out);
 	r = out && fclose(out) == 0 ? prepare(store, sql, &store->add_result, err)
 	                            : ow_error_set(err, ENOMEM, "%s: out of memory", store->file.path);
 	free(sql);

@@ -45,13 +45,7 @@ static void put_read(FILE *out, enum ow_period period)
 
 static void put_insert(FILE *out, enum ow_period period)
 {
-	fprintf(out, "INSERT INTO %s (", ow_periods[period].table);
-	ow_row_names(out);
-	fputs(") VALUES (?", out);
-	for (int i = 1; i < ow_row_columns(); i++)
-		fputs(", ?", out);
-	fputs(") ON CONFLICT (lane, start_ns) ", out);
-	ow_row_replace(out);
+	ow_row_insert(out, ow_periods[period].table);
 }
 
 static int prepare(struct ow_store_rollups *s, void (*put)(FILE *out, enum ow_period period), enum ow_period period,

@@ -172,7 +172,7 @@ static void events_are_stored(void **state)
 	(void)state;
 	static const char text[] =
 		"{\"event\": {\"kind\": \"stopped\", \"segment\": \"s\", \"class\": \"c\", \"from\": \"london\", "
-	        "\"to\": \"paris\", "
+		"\"to\": \"paris\", "
 		"\"interval\": 5, \"time_ns\": 1700000000000000000, \"network\": \"10.1.0.0/16\", \"flows\": 17}}";
 	char now[sizeof text];
 	snprintf(now, sizeof now, "%s", text);
