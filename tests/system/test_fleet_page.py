@@ -152,7 +152,7 @@ class Page(unittest.TestCase):
                 self.assertEqual(said.splitlines()[0].split(), heading.split())
             elif "oneway results" in text:
                 # A minute, and what comes after it.
-                until(lambda: "london-paris" in hosts.run(host, text, check=False), lambda: hosts.run(host, text, check=False) + hosts.logs(), 200, 2)
+                until(lambda: "london>paris" in hosts.run(host, text, check=False), lambda: hosts.run(host, text, check=False) + hosts.logs(), 200, 2)
             elif "fleet map" in text:
                 until(lambda: re.search("london .*paris|paris .*london", hosts.run(host, text, check=False)), lambda: hosts.run(host, text, check=False), 60, 2)
             else:
