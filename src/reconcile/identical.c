@@ -18,11 +18,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define ROWS_MAX   4096u /* arrivals that are aligned at a time */
-#define ROWS_YOUNG 512u  /* arrivals that are not reported yet, but help to align those before them */
-#define ROWS_TRIED 512u  /* arrivals that are used to find the direction */
-#define ROWS_KNOWN 1024u /* with more arrivals the usual change of the delay is taken from the last alignment */
-#define ROWS_EARLY (2 * ROWS_MAX) /* waiting arrivals from which on the oldest are reported before their time */
+#define ROWS_MAX    4096u    /* arrivals that are aligned at a time */
+#define ROWS_YOUNG  512u     /* arrivals that are not reported yet, but help to align those before them */
+#define ROWS_TRIED  512u     /* arrivals that are used to find the direction */
+#define ROWS_KNOWN  1024u    /* with more arrivals the usual change of the delay is taken from the last alignment */
+#define SENTS_AHEAD ROWS_MAX /* packets later than the usual delays allow that are compared */
+#define ROWS_EARLY  (2 * ROWS_MAX) /* waiting arrivals from which on the oldest are reported before their time */
 /* if one packet in this many is too early, the clocks are the cause, not identical packets */
 #define CLOCK_STEP_SHARE 20
 #define DIRECTION_FROM   32u           /* copies at each side that are enough to find their direction */
@@ -170,18 +171,29 @@ static int add_time(struct ow_group_scratch *x, unsigned side, uint32_t entry, i
 	return 0;
 }
 
-/* The shortest delay that is possible. */
-static int64_t soonest(const struct ow_matcher *m, enum ow_direction way)
+/* The shortest delay that is plausible, and that is possible. */
+static int64_t usual_soonest(const struct ow_matcher *m, enum ow_direction way)
 {
 	const struct ow_plausible *p = &m->plausible[way];
-	if (m->one_way)
-		return -m->window_ns;
 	return p->known && p->low_ns < -SLACK_NS ? p->low_ns : -SLACK_NS;
 }
 
+static int64_t soonest(const struct ow_matcher *m, enum ow_direction way)
+{
+	return m->one_way ? -m->window_ns : usual_soonest(m, way);
+}
+
+/* The time at which a packet was sent, if it took this long. */
+static int64_t sent_at(int64_t received_ns, int64_t delay_ns)
+{
+	int64_t sent_ns;
+	return __builtin_sub_overflow(received_ns, delay_ns, &sent_ns) ? INT64_MAX : sent_ns;
+}
+
 /*
- * The oldest arrivals, at most `rows`, of which ROWS_YOUNG came after until_ns, and the packets that they may be.
- * *ret_all is true if no copy is omitted.
+ * The oldest arrivals, at most `rows`, of which ROWS_YOUNG came after until_ns, and the packets that they may be. If
+ * delays may be below 0, these are all that are sent within the waiting time: SENTS_AHEAD of them are enough, because of
+ * so many only those near the usual delay are compared. *ret_all is true if no copy is omitted.
  */
 static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t rows, int64_t until_ns,
                    bool *ret_all)
@@ -197,13 +209,20 @@ static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint
 		young += w->entry[i].record.time_ns >= until_ns;
 	}
 	*ret_all = i == OW_NOBODY;
-	int64_t last_ns = INT64_MAX;
-	if (r == 0 && !*ret_all &&
-	    __builtin_sub_overflow(x->time_ns[!from][x->count[!from] - 1], soonest(m, way), &last_ns))
-		last_ns = INT64_MAX;
-	i = w->queue[q].head[from];
-	for (; i != OW_NOBODY && w->entry[i].record.time_ns <= last_ns && r == 0; i = w->entry[i].next)
+	int64_t last_ns = INT64_MAX, usual_ns = INT64_MAX;
+	if (r == 0 && !*ret_all) {
+		int64_t newest_ns = x->time_ns[!from][x->count[!from] - 1];
+		last_ns = sent_at(newest_ns, soonest(m, way));
+		usual_ns = sent_at(newest_ns, usual_soonest(m, way));
+	}
+	uint32_t ahead = 0;
+	for (i = w->queue[q].head[from];
+	     i != OW_NOBODY && w->entry[i].record.time_ns <= last_ns && ahead < SENTS_AHEAD && r == 0;
+	     i = w->entry[i].next) {
 		r = add_time(x, from, i, w->entry[i].record.time_ns);
+		ahead += w->entry[i].record.time_ns > usual_ns;
+	}
+	m->collected += x->count[OW_SIDE_A] + x->count[OW_SIDE_B];
 	*ret_all &= i == OW_NOBODY;
 	return r;
 }

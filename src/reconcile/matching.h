@@ -48,7 +48,8 @@ struct ow_matcher {
 	uint64_t crowded[OW_DIRECTIONS];    /* pairs of which more copies were in flight than can be compared */
 	struct ow_due *due;                 /* a ring, in the order of time */
 	uint32_t dues, due_first, due_room;
-	int64_t due_ns; /* of the first; INT64_MAX when there is none */
+	int64_t due_ns;     /* of the first; INT64_MAX when there is none */
+	uint64_t collected; /* identical packets that were collected to be compared, for tests */
 	struct ow_meeting met[OW_MATCHING_MET];
 	unsigned mets; /* not reported yet */
 };

@@ -721,6 +721,70 @@ static void merging_and_telling_late_change_nothing(void **state)
 	current_seed = 0;
 }
 
+/* -- many identical packets --------------------------------------------------------------------------------------- */
+
+struct counts {
+	uint64_t matched, settled, unmatched;
+};
+
+static void count_match(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
+{
+	struct counts *counts = arg;
+	(void)pair, (void)certainty;
+	counts->matched++;
+}
+
+static void count_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
+{
+	struct counts *counts = arg;
+	(void)pair, (void)certainty;
+	counts->settled++;
+}
+
+static void count_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
+{
+	struct counts *counts = arg;
+	(void)side, (void)record, (void)copy;
+	counts->unmatched++;
+}
+
+static enum ow_direction forth(void *arg, enum ow_side side, uint32_t flow)
+{
+	(void)arg, (void)side, (void)flow;
+	return OW_A_TO_B;
+}
+
+/* If delays may be below 0, all packets within the waiting time are possible. Not all are collected for each alignment:
+ * the work would grow with the square of their number. */
+static void the_work_grows_with_the_packets(void **state)
+{
+	(void)state;
+	enum { MANY = 60000, FLYING = 50, WORK = 6 };
+	struct counts counts = {0};
+	const struct ow_matcher_calls calls = {.matched = count_match,
+	                                       .settled = count_settled,
+	                                       .unmatched = count_unmatched,
+	                                       .direction = forth,
+	                                       .arg = &counts};
+	struct ow_matcher *m;
+	assert_int_equal(ow_matcher_create(10000 * MS, &calls, &m), 0);
+	ow_matcher_one_way(m, OW_A_TO_B);
+	for (int64_t i = 0; i < MANY + FLYING; i++) {
+		const struct ow_record sent = {.id = 7, .time_ns = i * US, .number = (uint64_t)i + 1},
+				       received = {
+					       .id = 7, .time_ns = i * US + 1, .number = (uint64_t)(i - FLYING) + 1};
+		if (i < MANY)
+			assert_int_equal(ow_matcher_push(m, OW_SIDE_A, &sent, received.time_ns), 0);
+		if (i >= FLYING)
+			assert_int_equal(ow_matcher_push(m, OW_SIDE_B, &received, (i + 1) * US), 0);
+	}
+	assert_int_equal(ow_matcher_finish(m), 0);
+	assert_int_equal(2 * counts.matched + counts.unmatched, 2 * MANY);
+	assert_true(m->collected >= 2 * MANY);
+	assert_true(m->collected <= (uint64_t)WORK * MANY);
+	ow_matcher_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -740,6 +804,7 @@ int main(void)
 		cmocka_unit_test(the_impossible_is_no_sample),
 		cmocka_unit_test(times_at_the_ends_of_the_scale),
 		cmocka_unit_test(waiting_follows_the_window),
+		cmocka_unit_test(the_work_grows_with_the_packets),
 		cmocka_unit_test_teardown(random_traffic_is_conserved, say_seed),
 		cmocka_unit_test_teardown(merging_and_telling_late_change_nothing, say_seed),
 	};
