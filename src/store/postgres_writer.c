@@ -106,12 +106,14 @@ static int make_stages(struct ow_postgres_writer *w, struct ow_error *err)
 	char sql[300];
 	int r = 0;
 	for (int period = 0; r == 0 && period < OW_PERIODS; period++) {
-		snprintf(sql, sizeof sql, "CREATE TEMPORARY TABLE stage_%s (LIKE %s) ON COMMIT DELETE ROWS",
+		snprintf(sql, sizeof sql,
+		         "CREATE TEMPORARY TABLE IF NOT EXISTS stage_%s (LIKE %s) ON COMMIT DELETE ROWS",
 		         ow_periods[period].table, ow_periods[period].table);
 		r = ow_postgres_run(w->postgres, sql, err);
 	}
 	snprintf(sql, sizeof sql,
-	         "CREATE TEMPORARY TABLE stage_event ON COMMIT DELETE ROWS AS SELECT %s FROM event LIMIT 0",
+	         "CREATE TEMPORARY TABLE IF NOT EXISTS stage_event ON COMMIT DELETE ROWS AS SELECT %s FROM event LIMIT "
+	         "0",
 	         ow_event_row_names);
 	return r < 0 ? r : ow_postgres_run(w->postgres, sql, err);
 }
@@ -199,6 +201,14 @@ static int need_part(struct ow_postgres_writer *w, enum ow_period period, int64_
 	int r = ow_postgres_add_part(w->postgres, &part, err);
 	if (r == 0 && OW_GROW(w->part, w->parts_room, w->parts + 1) == 0)
 		w->part[w->parts++] = part;
+	return r;
+}
+
+static int need_parts(struct ow_postgres_writer *w, const struct entry *entry, size_t count, struct ow_error *err)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = need_part(w, entry[i].period, entry[i].start_ns, err);
 	return r;
 }
 
@@ -298,10 +308,8 @@ static int64_t choose(struct ow_postgres_writer *w, const struct ow_postgres_row
 	for (size_t i = 0; i < used; i++) {
 		struct entry *e = &w->entry[i];
 		e->lane = e->lane ? e->lane : ow_postgres_lanes_find(w->lanes, e->result);
-		if ((r = need_part(w, e->period, e->start_ns, err)) < 0)
-			return r;
 	}
-	return (int64_t)used;
+	return (r = need_parts(w, w->entry, used, err)) < 0 ? r : (int64_t)used;
 }
 
 /* -- the order of a batch ----------------------------------------------------------------------------------------- */
@@ -420,6 +428,18 @@ static int write_around(struct ow_postgres_writer *w, const struct entry *entry,
 	return r;
 }
 
+static int write_chosen(struct ow_postgres_writer *w, size_t count, struct ow_postgres_tally *tally,
+                        struct ow_error *err)
+{
+	int r = count ? write_entries(w, w->entry, count, &tally->stored, err) : 0;
+	if (r != -EBADMSG)
+		return r;
+	/* Perhaps somebody else has dropped a partition. */
+	w->parts = 0;
+	r = need_parts(w, w->entry, count, err);
+	return r < 0 ? r : write_around(w, w->entry, count, tally, err);
+}
+
 int ow_postgres_write(struct ow_postgres_writer *w, const struct ow_postgres_row *rows, size_t count,
                       struct ow_postgres_tally *ret_tally, struct ow_error *err)
 {
@@ -428,7 +448,7 @@ int ow_postgres_write(struct ow_postgres_writer *w, const struct ow_postgres_row
 	int64_t used = r < 0 ? r : choose(w, rows, count, &tally, err);
 	r = used < 0 ? (int)used : 0;
 	if (r == 0)
-		r = write_around(w, w->entry, sort_out(w->entry, (size_t)used), &tally, err);
+		r = write_chosen(w, sort_out(w->entry, (size_t)used), &tally, err);
 	if (r < 0) {
 		give_up(w);
 		return r;
@@ -570,7 +590,9 @@ int ow_postgres_maintain(struct ow_postgres_writer *w, int64_t now_ns, struct ow
 	}
 	if (r == 0 && steady_ns >= w->trim_at_ns) {
 		r = trim(w, now_ns, err);
-		w->trim_at_ns = r == 0 ? steady_ns + TRIM_NS : steady_ns;
+		w->trim_at_ns = r > 0 ? steady_ns : steady_ns + TRIM_NS;
+		/* A table that somebody reads for hours is dropped another time. */
+		r = r == -EAGAIN ? 0 : r;
 	}
 	if (r == 0)
 		r = ow_postgres_rollup_step(w->postgres, now_ns, err);

@@ -459,6 +459,59 @@ static void old_parts(void **state)
 	ow_postgres_writer_close(writer);
 }
 
+/* Somebody reads for hours: nothing is dropped, everything else goes on. A partition that is dropped by hand comes back. */
+static void busy_table(void **state)
+{
+	(void)state;
+	struct ow_postgres_writer_options options = {.retention_ns = {7 * DAY_NS, 90 * DAY_NS, 730 * DAY_NS}};
+	struct ow_postgres_writer *writer = open_writer(NULL);
+	struct ow_random random;
+	int64_t now_ns = now_minute();
+	struct ow_interval_result r = sample_live(1), minute;
+	ow_random_seed(&random, 9);
+	minute = minute_of(0, now_ns - 3 * HOUR_NS, &random);
+	r.start_ns = now_ns - 20 * DAY_NS;
+	write_one(writer, OW_PERIOD_INTERVAL, &r);
+	r.start_ns = now_ns;
+	write_one(writer, OW_PERIOD_INTERVAL, &r);
+	write_one(writer, OW_PERIOD_MINUTE, &minute);
+	ow_postgres_writer_close(writer);
+	struct ow_postgres *reader = connect_to(url);
+	run(reader, "BEGIN; SELECT count(*) FROM result");
+	writer = open_writer(&options);
+	maintain(writer, now_ns);
+	assert_int_equal(ask("SELECT count(*) FROM result"), 2);
+	assert_int_equal(ask("SELECT count(*) FROM hour"), 1);
+	ow_postgres_close(reader);
+	ow_postgres_writer_close(writer);
+	writer = open_writer(&options);
+	maintain(writer, now_ns);
+	assert_int_equal(ask("SELECT count(*) FROM result"), 1);
+	struct ow_postgres_part part = ow_postgres_part(OW_PERIOD_INTERVAL, now_ns);
+	struct ow_postgres *administrator = connect_to(url);
+	assert_int_equal(ow_postgres_drop_part(administrator, OW_PERIOD_INTERVAL, part.end_ns, NULL), 1);
+	ow_postgres_close(administrator);
+	assert_int_equal(write_one(writer, OW_PERIOD_INTERVAL, &r).stored, 1);
+	ow_postgres_writer_close(writer);
+}
+
+/* After a failure with the connection still there, everything works again. */
+static void failing_lanes(void **state)
+{
+	(void)state;
+	struct ow_postgres_writer *writer = open_writer(NULL);
+	struct ow_interval_result r = sample_live(1);
+	struct ow_postgres_row row = {"london", OW_PERIOD_INTERVAL, &r};
+	struct ow_postgres_tally tally;
+	struct ow_error err = {""};
+	r.start_ns = ow_clock_real_ns();
+	run_at(url, "ALTER TABLE lane RENAME TO lanes");
+	assert_int_equal(ow_postgres_write(writer, &row, 1, &tally, &err), -ENOENT);
+	run_at(url, "ALTER TABLE lanes RENAME TO lane");
+	assert_int_equal(write_rows(writer, &row, 1).stored, 1);
+	ow_postgres_writer_close(writer);
+}
+
 /* A database of an earlier version is converted; one of a newer version, or of another program, is left alone. */
 static void versions(void **state)
 {
@@ -605,6 +658,8 @@ int main(void)
 		cmocka_unit_test_setup(hours_and_days, fresh),
 		cmocka_unit_test_setup(running_hour, fresh),
 		cmocka_unit_test_setup(old_parts, fresh),
+		cmocka_unit_test_setup(busy_table, fresh),
+		cmocka_unit_test_setup(failing_lanes, fresh),
 		cmocka_unit_test_setup(versions, fresh),
 		cmocka_unit_test(no_passwords),
 		cmocka_unit_test_setup(roles, fresh),
