@@ -311,7 +311,8 @@ unsigned ow_bus_poll(struct ow_bus *bus, int wait_ms)
 	int64_t until_ns = ow_clock_steady_ns() + wait_ms * OW_NS_PER_MS;
 	do {
 		tick(bus);
-		int64_t left_ms = (until_ns - ow_clock_steady_ns()) / OW_NS_PER_MS;
+		/* Rounded up: less than a millisecond must not become many rounds without a pause. */
+		int64_t left_ms = (until_ns - ow_clock_steady_ns() + OW_NS_PER_MS - 1) / OW_NS_PER_MS;
 		int wait = left_ms < 0 ? 0 : left_ms < TICK_MS ? (int)left_ms : TICK_MS;
 		for (struct ow_bus_event *event = ow_bus_queue_take(bus->queue, wait), *next; event; event = next) {
 			next = event->next;

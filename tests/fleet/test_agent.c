@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 // clang-format off
 #include <cmocka.h>
@@ -56,6 +57,8 @@ static struct ow_interval_result result_of(unsigned lane, int64_t start_ns, uint
 	r.final = true;
 	r.coverage = 1;
 	r.sent = r.matched = r.received = sent;
+	ow_delay_histogram_sample((const int64_t[]){200000, 210000, 230000, 290000, 400000, 1000000}, 6, sent,
+	                          &r.delays);
 	r.quantile_ns[OW_Q99] = ow_value_exact(1e6);
 	r.loss_ratio = ow_value_exact(0);
 	return r;
@@ -173,6 +176,18 @@ static int clean(void **state)
 	return system(command);
 }
 
+/* What an agent costs that has nothing to send: for docs/scale.md. */
+static void print_cost(struct ow_agent *agent)
+{
+	struct timespec before, after;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	for (int64_t until = ow_clock_steady_ns() + 4 * SECOND; ow_clock_steady_ns() < until;)
+		ow_agent_work(agent, 500);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 + (double)(after.tv_nsec - before.tv_nsec) / 1e6;
+	print_message("%.2f ms of processor time a second without anything to send\n", ms / 4);
+}
+
 /* -- tests -------------------------------------------------------------------------------------------------------- */
 
 static int64_t minutes_ago(int minutes)
@@ -202,6 +217,7 @@ static void minutes_arrive_once_in_effect(void **state)
 	ow_agent_counts(agent, &counts);
 	print_message("%llu rows in %llu bytes\n", (unsigned long long)counts.rows, (unsigned long long)counts.bytes);
 	assert_int_equal(counts.rows, 5 * LANES);
+	print_cost(agent);
 	ow_agent_free(agent);
 	ow_bus_free(bus);
 	ow_store_close(store);

@@ -110,13 +110,43 @@ class Run:
             except Exception as problem:  # noqa: BLE001, a test must say that a fault could not be made
                 self.faults.append(f"{name}: {problem}")
 
+    # -- cost
+
+    def cpu(self, pid):
+        """Seconds of processor time of a process and its children."""
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                fields = f.read().rsplit(") ", 1)[1].split()
+            with open(f"/proc/{pid}/task/{pid}/children") as f:
+                children = [int(child) for child in f.read().split()]
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(self.cpu(child) for child in children)
+
+    def costs(self):
+        used = {"collectors": sum(self.cpu(c.pid) for c in self.collectors), "bus": sum(self.cpu(p.pid) for p in self.nats.processes if p),
+                "database": self.cpu(self.postgres.process.pid), "points": self.cpu(self.load.pid)}
+        return used
+
+    def follow_costs(self):
+        """Processor time a row, while all of it runs without faults."""
+        time.sleep(self.args.seconds / 3)
+        before, rows, start = self.costs(), self.rows(), time.monotonic()
+        time.sleep(self.args.seconds / 3)
+        after, more, span = self.costs(), self.rows() - rows, time.monotonic() - start
+        parts = ", ".join(f"{part} {(after[part] - before[part]) / more * 1e6:.1f} us ({(after[part] - before[part]) / span:.2f} cores)" for part in after)
+        self.say(f"{more / span:.0f} rows/s into the database; processor time a row: {parts}")
+
+    def rows(self):
+        return int(self.postgres.sql("SELECT (SELECT count(*) FROM result) + (SELECT count(*) FROM minute)", "fleet")[0][0])
+
     # -- checks
 
     def wait_for_database(self, rows, timeout):
         """The lag after the last fault, in seconds; None if not all rows come."""
         start = time.monotonic()
         while time.monotonic() - start < timeout:
-            found = int(self.postgres.sql("SELECT (SELECT count(*) FROM result) + (SELECT count(*) FROM minute)", "fleet")[0][0])
+            found = self.rows()
             if found == rows:
                 return time.monotonic() - start
             time.sleep(0.5)
@@ -175,12 +205,10 @@ class Run:
         self.start_collector()
         self.start_load()
         time.sleep(2)
-        faults = threading.Thread(target=self.run_faults)
-        if not a.calm:
-            faults.start()
+        faults = threading.Thread(target=self.follow_costs if a.calm else self.run_faults)
+        faults.start()
         code = self.load.wait()
-        if not a.calm:
-            faults.join()
+        faults.join()
         self.say(self.last_line()[10:])
         self.check("all that was made is in the stream", code == 0)
         made = self.spool_sums("result")[0] + self.spool_sums("minute")[0]
@@ -216,7 +244,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("oneway")
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--calm", action="store_true", help="no faults")
+    parser.add_argument("--calm", action="store_true", help="no faults; processor time a row of each part")
     parser.add_argument("--points", type=int)
     parser.add_argument("--lanes", type=int)
     parser.add_argument("--processes", type=int)
