@@ -264,19 +264,20 @@ static void mark_named(const struct path *path, const struct ow_monitor_verdict 
 }
 
 /*
- * A clock that moves makes one direction slower and the other faster by the same. So a changed delay is the clocks' if
- * the other direction became faster by more than half as much; and, if that is not known, as long as it is within the
- * error of both clocks, before and after.
+ * A clock that moves makes one direction slower and the other faster by the same. So a changed delay may be the clocks' if
+ * the other direction became faster by more than half as much. If that is not known, it may be as long as it is within
+ * the error of both clocks, before and after, or this error is not known.
  */
 static bool is_of_clocks(const struct ow_plane_watch *watch, const struct ow_plane_watch *back)
 {
 	double usual, spread, usual_back;
-	if (!watch->last.has_delay || !ow_watch_usual(watch, &usual, &spread) || !(watch->last.clock_error_ns > 0))
+	double error_ns = watch->last.clock_error_ns;
+	if (!watch->last.has_delay || !ow_watch_usual(watch, &usual, &spread) || error_ns == 0)
 		return false;
 	double excess = watch->last.mean_ns - usual;
 	if (back && back->last.has_delay && ow_watch_usual(back, &usual_back, &spread))
 		return back->last.mean_ns - usual_back < -excess / 2;
-	return excess <= 2 * watch->last.clock_error_ns;
+	return isnan(error_ns) || excess <= 2 * error_ns;
 }
 
 /* What was usual before a clock moved is not usual any more: both directions learn again. */

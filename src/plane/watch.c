@@ -164,7 +164,7 @@ static void add_loss(struct ow_plane_watch *watch, const struct ow_watch_sample 
 void ow_watch_add(struct ow_plane_watch *watch, const struct ow_watch_sample *sample, double threshold)
 {
 	watch->delay_z = watch->loss_z = NAN;
-	if (sample->has_delay && isfinite(sample->mean_ns) && !sample->clock_unknown)
+	if (sample->has_delay && isfinite(sample->mean_ns) && !sample->clock_set)
 		add_delay(watch, sample, threshold);
 	if (sample->has_loss && sample->sent)
 		add_loss(watch, sample, threshold);

@@ -32,9 +32,8 @@ struct ow_watch_sample {
 	uint64_t samples;                      /* number of delays */
 	uint64_t sent, lost;
 	uint64_t lost_whole; /* of lost: nothing more of their flows arrived, which may have taken another way */
-	/* The clocks are not known, or one was set: a change of the delay shows nothing. */
-	bool clock_unknown;
-	bool active; /* measured with probes */
+	bool clock_set;      /* a clock was set: the delay shows no change */
+	bool active;         /* measured with probes */
 	/* Why there are no values; NULL if there are some or nothing is known. Not kept by a watch. */
 	const char *cause;
 };
@@ -63,7 +62,7 @@ struct ow_plane_watch {
 double ow_watch_threshold(double segments, double intervals);
 
 void ow_watch_init(struct ow_plane_watch *watch);
-/* Takes an interval. If it has no delay, or not known clocks, or no loss, the level of that stays unchanged. */
+/* Takes an interval. If it has no delay, or a clock was set, or it has no loss, the level of that stays unchanged. */
 void ow_watch_add(struct ow_plane_watch *watch, const struct ow_watch_sample *sample, double threshold);
 /* The usual mean delay and its standard deviation over intervals; false while learning. */
 bool ow_watch_usual(const struct ow_plane_watch *watch, double *ret_mean_ns, double *ret_spread_ns);

@@ -31,7 +31,6 @@ void ow_station_sample(const struct ow_interval_result *result, struct ow_watch_
 	struct ow_interval_result sampled = *result;
 	ow_result_clock_narrow(&sampled);
 	const struct ow_value *mean = &sampled.mean_ns, *stddev = &sampled.stddev_ns;
-	double error_ns = clock_error_ns(result);
 	*ret_sample = (struct ow_watch_sample){
 		.start_ns = result->start_ns,
 		.length_ns = result->length_ns,
@@ -41,8 +40,8 @@ void ow_station_sample(const struct ow_interval_result *result, struct ow_watch_
 		.stddev_ns = stddev->status == OW_VALUE_NONE ? 0 : stddev->value,
 		.mean_error_ns = mean->status == OW_VALUE_ESTIMATED ? (mean->high - mean->low) / 3.92 : 0,
 		.stddev_error_ns = stddev->status == OW_VALUE_ESTIMATED ? (stddev->high - stddev->low) / 3.92 : 0,
-		.clock_error_ns = error_ns,
-		.clock_unknown = isnan(error_ns) || *result->clock_event,
+		.clock_error_ns = clock_error_ns(result),
+		.clock_set = *result->clock_event,
 		.samples = result->samples,
 		.sent = result->sent - result->pending,
 		.lost = result->lost,

@@ -415,6 +415,11 @@ class Segments(Plane):
             self.assertEqual(self.incidents(self.chain(change=moved(error)), code=0), [])
             found = self.incidents(self.chain(change=moved(error), lost=20))
             self.assertEqual([(i["subject"], [(f["place"], f["delay"], f["loss"]) for f in i["responsible"]]) for i in found], [("B>C", [("B>C", False, True)])])
+        # Whatever the clocks are, they do not make one direction slower and leave the other as it is. Without the other nobody knows.
+        clock = {"clock": {"from": {"synchronised": False, "error_ns": None}, "to": {"synchronised": False, "error_ns": None}}}
+        found = self.incidents(self.chain(slower=1e6, change=lambda a, b, i: clock))
+        self.assertEqual({i["subject"] for i in found}, {"B>C"})
+        self.assertEqual(self.incidents(self.chain(slower=1e6, change=lambda a, b, i: None if (a, b) == ("C", "B") else clock), code=0), [])
 
     def test_minutes_and_seconds(self):
         rng = random.Random(3)
