@@ -129,6 +129,7 @@ static void visit_point(struct ow_examination *v, const char *path)
 	if (c->certificate) {
 		struct ow_certificate_facts certificate;
 		ow_facts_certificate(c->certificate, &certificate);
+		certificate.renewed = c->fleet.address != NULL;
 		ow_judge_certificate(&v->findings, &certificate);
 	}
 	if (c->store) {

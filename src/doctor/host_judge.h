@@ -192,5 +192,6 @@ struct ow_certificate_facts {
 	char error[256];
 	double days_left;  /* negative = expired */
 	double days_until; /* positive = not valid yet */
+	bool renewed;      /* by the fleet, when half of its time is over */
 };
 void ow_judge_certificate(struct ow_diagnoses *findings, const struct ow_certificate_facts *facts);

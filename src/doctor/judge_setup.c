@@ -230,7 +230,9 @@ void ow_judge_listen(struct ow_diagnoses *findings, const struct ow_listen_facts
 void ow_judge_certificate(struct ow_diagnoses *findings, const struct ow_certificate_facts *c)
 {
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, POINT, "certificate");
-	const char *renew = "oneway point keygen --folder DIR NAME  # where ca.key is";
+	const char *renew =
+		c->renewed ? "oneway fleet enroll NAME  # where the fleet's folder is; a new token for this point"
+			   : "oneway point keygen --folder DIR NAME  # where ca.key is";
 	if (c->error[0]) {
 		ow_found(f, OW_VERDICT_PROBLEM, "%s: %s", c->path, c->error);
 		ow_means(f, "The point cannot start.");
@@ -243,7 +245,7 @@ void ow_judge_certificate(struct ow_diagnoses *findings, const struct ow_certifi
 		ow_found(f, OW_VERDICT_PROBLEM, "%s: expired %.3g days ago", c->path, -c->days_left);
 		ow_means(f, "Peers refuse it: nothing is measured.");
 		ow_fix(f, "%s", renew);
-	} else if (c->days_left < CERTIFICATE_DAYS_GOOD) {
+	} else if (c->days_left < CERTIFICATE_DAYS_GOOD && !c->renewed) {
 		ow_found(f, OW_VERDICT_WARNING, "%s: expires in %.3g days", c->path, c->days_left);
 		ow_means(f, "Then peers refuse it and nothing is measured.");
 		ow_fix(f, "%s", renew);

@@ -224,6 +224,14 @@ static int make_units(const struct making *m)
 		        "[Install]\nWantedBy=multi-user.target\n",
 		        m->how->name, m->path);
 	if (r == 0)
+		r = put(m, folder, "oneway-follow.service",
+		        "# On a host of the bus that has only its own folder, HOST: keeps its users up to date.\n"
+		        "[Unit]\nDescription=users of the oneway fleet %s\nAfter=oneway-nats.service\n\n"
+		        "[Service]\nExecStart=/usr/local/bin/oneway fleet follow %s %s/nats/HOST\nRestart=always\n"
+		        "RestartSec=2\n\n"
+		        "[Install]\nWantedBy=multi-user.target\n",
+		        m->how->name, m->fleet.settings.address, m->path);
+	if (r == 0)
 		r = put(m, folder, "oneway-collect.service",
 		        "# Takes results from the bus to PostgreSQL. Any number of hosts can run it.\n"
 		        "[Unit]\nDescription=collector of the oneway fleet %s\nAfter=network-online.target\n"

@@ -872,7 +872,13 @@ static void test_certificate(void **state)
 	c.days_left = 29;
 	ow_judge_certificate(&findings, &c);
 	expect(&findings, "certificate", WARNING, "expires in 29 days", "keygen");
+	c.renewed = true;
+	ow_judge_certificate(&findings, &c);
+	expect(&findings, "certificate", OK, "valid for 29 days", NULL);
 	c.days_left = -2.5;
+	ow_judge_certificate(&findings, &c);
+	expect(&findings, "certificate", PROBLEM, "expired 2.5 days ago", "fleet enroll");
+	c.renewed = false;
 	ow_judge_certificate(&findings, &c);
 	expect(&findings, "certificate", PROBLEM, "expired 2.5 days ago", "keygen");
 	c.days_until = 3;
