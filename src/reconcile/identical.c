@@ -18,11 +18,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define ROWS_MAX    4096u    /* arrivals that are aligned at a time */
-#define ROWS_YOUNG  512u     /* arrivals that are not reported yet, but help to align those before them */
-#define ROWS_TRIED  512u     /* arrivals that are used to find the direction */
-#define ROWS_KNOWN  1024u    /* with more arrivals the usual change of the delay is taken from the last alignment */
-#define SENTS_AHEAD ROWS_MAX /* packets later than the usual delays allow that are compared */
+#define ROWS_MAX    4096u /* arrivals that are aligned at a time */
+#define ROWS_YOUNG  512u  /* arrivals that are not reported yet, but help to align those before them */
+#define ROWS_TRIED  512u  /* arrivals that are used to find the direction */
+#define ROWS_KNOWN  1024u /* with more arrivals the usual change of the delay is taken from the last alignment */
+#define SENTS_AHEAD (4 * ROWS_MAX) /* packets later than the usual delays allow that are compared */
 #define ROWS_EARLY  (2 * ROWS_MAX) /* waiting arrivals from which on the oldest are reported before their time */
 /* if one packet in this many is too early, the clocks are the cause, not identical packets */
 #define CLOCK_STEP_SHARE 20

@@ -759,7 +759,7 @@ static enum ow_direction forth(void *arg, enum ow_side side, uint32_t flow)
 static void the_work_grows_with_the_packets(void **state)
 {
 	(void)state;
-	enum { MANY = 60000, FLYING = 50, WORK = 6 };
+	enum { MANY = 80000, FLYING = 50, WORK = 11 };
 	struct counts counts = {0};
 	const struct ow_matcher_calls calls = {.matched = count_match,
 	                                       .settled = count_settled,
