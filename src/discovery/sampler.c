@@ -16,6 +16,8 @@
 #define HASH_BYTES 72u
 #define OPEN       2 /* epochs of a vantage: frames around the end of one are slightly out of order */
 #define NO_EPOCH   INT64_MIN
+/* An interface tells how time passes, every few milliseconds. If it skips as much, a clock was set, or the host slept. */
+#define SKIP_NS INT64_C(1000000000)
 
 /* -- the sample of an epoch --------------------------------------------------------------------------------------- */
 
@@ -131,6 +133,8 @@ struct ow_sampler {
 	uint64_t clock_generation;
 	int64_t since_ns;        /* frames are seen since then; INT64_MAX: not begun */
 	int64_t next;            /* the first epoch that was not finished */
+	int64_t last_ns;         /* the latest time that was seen */
+	int64_t skipped;         /* up to this epoch, time was skipped */
 	uint64_t dropped, drops; /* until the last pass; those of epochs that are not finished */
 	struct ow_segments segments;
 };
@@ -209,7 +213,7 @@ static void report(struct ow_sampler *sampler, struct vantage *vantage, int64_t 
 	                                   .drops = sampler->drops,
 	                                   .tau = UINT64_MAX};
 	int r = 0;
-	if (sample.end_ns < sample.start_ns)
+	if (sample.end_ns < sample.start_ns || epoch <= sampler->skipped)
 		sample.end_ns = sample.start_ns;
 	for (unsigned k = 0; k < OPEN; k++) {
 		if (vantage->open[k].epoch != epoch)
@@ -226,8 +230,10 @@ static void report(struct ow_sampler *sampler, struct vantage *vantage, int64_t 
 /* Finishes the epochs before this one. */
 static void finish_until(struct ow_sampler *sampler, int64_t epoch)
 {
-	/* Epochs in which nothing was read, such as those of a hole in a capture, are not reported one by one. */
+	/* Epochs in which nothing was read, such as those of a hole in a capture, are not reported one by one, and those
+	 * at its ends are not complete. */
 	if (epoch - sampler->next > OPEN + 1) {
+		sampler->skipped = epoch - 1;
 		for (int64_t e = sampler->next; e < sampler->next + OPEN; e++) {
 			for (unsigned i = 0; i < sampler->vantages; i++)
 				report(sampler, &sampler->vantage[i], e, INT64_MAX);
@@ -246,8 +252,10 @@ static void finish_until(struct ow_sampler *sampler, int64_t epoch)
 static __attribute__((noinline)) struct open_epoch *turn(struct ow_sampler *sampler, struct vantage *vantage,
                                                          int64_t epoch)
 {
-	if (epoch < sampler->next)
+	if (epoch < sampler->next) {
+		sampler->drops++;
 		return NULL;
+	}
 	/* Only files are read so far beyond the time that has passed. */
 	if (epoch >= sampler->next + OPEN)
 		finish_until(sampler, epoch - OPEN + 1);
@@ -288,6 +296,15 @@ static __attribute__((noinline)) void keep(struct ow_sampler *sampler, struct ow
 	ow_bottom_add(bottom, &record);
 }
 
+static inline void advance(struct ow_sampler *sampler, int64_t time_ns)
+{
+	if (time_ns <= sampler->last_ns)
+		return;
+	if (time_ns - sampler->last_ns > SKIP_NS && sampler->vantages == 2)
+		sampler->skipped = time_ns / sampler->options.epoch_ns;
+	sampler->last_ns = time_ns;
+}
+
 static inline void sample_frame(struct ow_sampler *sampler, const struct ow_iface_frame *frame)
 {
 	struct vantage *vantage = vantage_of(sampler, frame->heading);
@@ -296,6 +313,7 @@ static inline void sample_frame(struct ow_sampler *sampler, const struct ow_ifac
 	int64_t epoch = frame->frame.time_ns / sampler->options.epoch_ns;
 	if (frame->frame.time_ns < 0)
 		return;
+	advance(sampler, frame->frame.time_ns);
 	if (epoch != open->epoch && !(open = turn(sampler, vantage, epoch)))
 		return;
 	/* A superframe that cannot be cut has an id that no packet on the wire has. The sample lacks its packets, and
@@ -316,7 +334,9 @@ static inline void sample_frame(struct ow_sampler *sampler, const struct ow_ifac
 static void begin(struct ow_sampler *sampler, int64_t time_ns)
 {
 	sampler->since_ns = time_ns > 0 ? time_ns : 0;
+	sampler->last_ns = sampler->since_ns;
 	sampler->next = sampler->since_ns / sampler->options.epoch_ns;
+	sampler->skipped = sampler->next - 1;
 }
 
 void ow_sampler_frames(struct ow_sampler *sampler, const struct ow_iface_frame *frames, size_t count)
@@ -338,6 +358,7 @@ void ow_sampler_pass(struct ow_sampler *sampler, int64_t passed_ns, uint64_t dro
 		return;
 	}
 	if (passed_ns != INT64_MAX) {
+		advance(sampler, passed_ns);
 		int64_t epoch = passed_ns / sampler->options.epoch_ns;
 		if (passed_ns > 0 && epoch > sampler->next)
 			finish_until(sampler, epoch);

@@ -186,7 +186,8 @@ static void vantages_and_epochs(void **state)
 	assert_int_equal(drops, 14); /* of either direction */
 	/* An epoch in which nothing passes has a sample, too. */
 	forget(&seen);
-	ow_sampler_pass(sampler, T0 + 6 * SECOND, 7);
+	for (int i = 1; i <= 4; i++)
+		ow_sampler_pass(sampler, T0 + 4 * SECOND + i * SECOND / 2, 7);
 	assert_int_equal(seen.count, 4);
 	assert_int_equal(seen.sample[3].packets, 0);
 	assert_true(ow_vantage_sample_complete(&seen.sample[3]));
@@ -243,6 +244,27 @@ static void clock_set(void **state)
 	ow_sampler_free(sampler);
 }
 
+/* Time that skips a second was set, or the host slept: the epochs around it are not complete. */
+static void skipped_time(void **state)
+{
+	(void)state;
+	struct seen seen = {0};
+	struct ow_sampler *sampler = sampler_of(&seen, true);
+	for (int64_t at = 0; at < 6 * SECOND; at += at == 2 * SECOND ? 3 * SECOND / 2 : SECOND / 4)
+		ow_sampler_pass(sampler, T0 + at, 0);
+	assert_int_equal(seen.count, 10);
+	for (unsigned i = 0; i < seen.count; i++)
+		assert_int_equal(ow_vantage_sample_complete(&seen.sample[i]), i / 2 < 2 || i / 2 > 3);
+	forget(&seen);
+	/* A hole of an hour: what is at its ends is not complete, and the hole is not told epoch by epoch. */
+	ow_sampler_pass(sampler, T0 + 3600 * SECOND, 0);
+	assert_true(seen.count <= 8);
+	for (unsigned i = 0; i < seen.count; i++)
+		assert_false(ow_vantage_sample_complete(&seen.sample[i]));
+	forget(&seen);
+	ow_sampler_free(sampler);
+}
+
 /* A superframe counts as the packets that it stands for; one that cannot be cut is missing, and said to be. */
 static void superframes(void **state)
 {
@@ -268,7 +290,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(smallest_distinct),   cmocka_unit_test(threads_merge),
 		cmocka_unit_test(vantages_and_epochs), cmocka_unit_test(ids),
-		cmocka_unit_test(clock_set),           cmocka_unit_test(superframes),
+		cmocka_unit_test(clock_set),           cmocka_unit_test(skipped_time),
+		cmocka_unit_test(superframes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,9 @@ class Plan:
         self.points = sorted(rng.sample(range(self.routers), rng.randrange(3, self.routers + 1)))
         self.offset = {p: rng.randrange(-500_000_000, 500_000_000) for p in self.points}
         self.pairs = rng.sample([(a, b) for a in range(self.routers) for b in range(self.routers) if a != b], min(20, self.routers * 2))
+        self.threads = {p: rng.choice([1, 1, 2]) for p in self.points}  # that share an interface
+        self.stepped = rng.choice(self.points) if rng.random() < 0.25 else None  # its clock is set while packets pass
+        self.step = rng.choice([-1, 1]) * rng.randrange(50_000_000, 300_000_000)
 
     def next_hops(self, to):
         """Of each router, by Bellman and Ford from the destination."""
@@ -116,7 +119,7 @@ class Case(points.Case):
         for p in plan.points:
             with open(self.path(f"r{p}.clock"), "wb") as file:
                 file.write(struct.pack("=Qqqqq", 0, -1, 0, plan.offset[p], plan.offset[p]))
-            interfaces = "\n".join(f"  - {{name: {i}, ring: 4MiB}}" for i in n.interfaces[p])
+            interfaces = "\n".join(f"  - {{name: {i}, ring: 4MiB, threads: {plan.threads[p]}}}" for i in n.interfaces[p])
             self.write(f"r{p}.yaml", CONFIG.format(name=f"r{p}", interfaces=interfaces, epoch=EPOCH))
             point = points.Point(self.path(f"r{p}.yaml"), prefix=n.prefix(f"r{p}"), env={"ONEWAY_TEST_CLOCK": self.path(f"r{p}.clock")})
             self.points.append(point)
@@ -129,6 +132,9 @@ class Case(points.Case):
             n.source(f"r{source}", streams, plan.seed * 100 + source)
         time.sleep(EPOCH * 2.5)  # an epoch that began before the points is not compared
         n.go()
+        if plan.stepped is not None:
+            time.sleep(SECONDS / 2)
+            self.set_clock(plan, plan.stepped)
         n.wait()
         time.sleep(EPOCH * 2.5)
         for point in running:
@@ -140,6 +146,17 @@ class Case(points.Case):
         done = command.oneway("fleet", "map", "--json", *(self.path(f"r{p}.db") for p in plan.points), env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
+
+
+    def set_clock(self, plan, p):
+        """As injected_clock.c reads it: the number is odd while it is written."""
+        offset = plan.offset[p]
+        with open(self.path(f"r{p}.clock"), "r+b", buffering=0) as file:
+            file.write(struct.pack("=Q", 1))
+            file.seek(8)
+            file.write(struct.pack("=qqqq", -1, time.time_ns() + 20_000_000, offset, offset + plan.step))
+            file.seek(0)
+            file.write(struct.pack("=Q", 2))
 
 
 def judge(plan, found):
@@ -160,6 +177,8 @@ def judge(plan, found):
     for p in found["pairs"]:
         if p["loss"] and not p["loss_at_most"]:  # unless a capture dropped frames, and the map says so
             wrong.append(f"loss that is not there: {p}")
+        if plan.stepped is not None:
+            continue  # what the offset was depends on when
         if p["offset_least_ns"] is not None and p["offset_most_ns"] is not None:
             true = plan.offset[int(p["to_point"][1:])] - plan.offset[int(p["from_point"][1:])]
             if not p["offset_least_ns"] <= true <= p["offset_most_ns"]:
@@ -173,6 +192,8 @@ def run_one(seed, show=False):
     try:
         found = case.measure(plan)
         wrong = judge(plan, found)
+        if plan.stepped is not None and not found["counts"]["clock_steps"]:
+            wrong.append(f"the clock of r{plan.stepped} was set, and nobody noticed")
         if show or wrong:
             print(f"{seed}: {plan.routers} routers, points {plan.points}, links {plan.links}, pairs {plan.pairs}, {found['counts']}", flush=True)
         if show:
