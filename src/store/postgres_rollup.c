@@ -93,45 +93,48 @@ static enum ow_period below(enum ow_period period)
 	return period == OW_PERIOD_DAY ? OW_PERIOD_HOUR : OW_PERIOD_MINUTE;
 }
 
+/* "EXISTS ...": whether the table has something of the hour or day that begins at `start`. */
+#define HAS_SOME(table) \
+	"EXISTS (SELECT FROM " table " AS part WHERE part.start_ns >= start AND part.start_ns < start + %" PRId64 ")"
+
 /* Puts what has ended since the last time on the list, for all lanes. */
 static int put_ended(struct ow_postgres *p, enum ow_period period, int64_t until_ns, struct ow_error *err)
 {
-	char sql[800];
+	static const char text[] = "BEGIN; " LOCK(
+		"advisory_xact_lock",
+		FRONTIER) ";"
+			  "INSERT INTO rollup_due SELECT %d, start, 0, %" PRId64 " FROM meta, generate_series(greatest("
+			  "value::bigint, (SELECT min(start_ns) - min(start_ns) %% %" PRId64 " FROM %s)), %" PRId64
+			  ", %" PRId64 ") AS start WHERE key = '%s_until_ns' AND value::bigint < %" PRId64
+			  " AND " HAS_SOME("%s") ";"
+						 "UPDATE meta SET value = '%" PRId64
+						 "' WHERE key = '%s_until_ns' AND value::bigint < %" PRId64 "; COMMIT";
+	char sql[1000];
 	int64_t length_ns = ow_periods[period].length_ns;
-	const char *table = ow_periods[period].table;
-	snprintf(sql, sizeof sql,
-	         "BEGIN; " LOCK("advisory_xact_lock",
-	                        FRONTIER) "; INSERT INTO rollup_due SELECT %d, start, 0, %" PRId64
-	                                  " FROM meta, generate_series(greatest(value::bigint,"
-	                                  " (SELECT min(start_ns) - min(start_ns) %% %" PRId64 " FROM %s)), %" PRId64
-	                                  ", %" PRId64 ") AS start"
-	                                  " WHERE key = '%s_until_ns' AND value::bigint < %" PRId64
-	                                  " AND EXISTS (SELECT FROM %s);"
-	                                  "UPDATE meta SET value = '%" PRId64
-	                                  "' WHERE key = '%s_until_ns' AND value::bigint < %" PRId64 "; COMMIT",
-	         (int)period, INT64_MAX, length_ns, ow_periods[below(period)].table, until_ns - length_ns, length_ns,
-	         table, until_ns, ow_periods[below(period)].table, until_ns, table, until_ns);
+	const char *table = ow_periods[period].table, *parts = ow_periods[below(period)].table;
+	snprintf(sql, sizeof sql, text, (int)period, INT64_MAX, length_ns, parts, until_ns - length_ns, length_ns,
+	         table, until_ns, parts, length_ns, until_ns, table, until_ns);
 	return ow_postgres_run(p, sql, err);
 }
 
 /* Puts what runs on the list as well, now and then: sums of months are made of hours, and must not lack the last ones. */
 static int put_running(struct ow_postgres *p, int64_t now_ns, struct ow_error *err)
 {
-	char sql[600];
-	int64_t hour_ns = ow_periods[OW_PERIOD_HOUR].length_ns, day_ns = ow_periods[OW_PERIOD_DAY].length_ns;
-	snprintf(sql, sizeof sql,
-	         "BEGIN; " LOCK("advisory_xact_lock",
-	                        FRONTIER) ";"
-	                                  "INSERT INTO rollup_due SELECT period, start, 0, %" PRId64
-	                                  " FROM meta AS last,"
-	                                  " (VALUES (%d, 'hour_until_ns', %" PRId64 "), (%d, 'day_until_ns', %" PRId64
-	                                  ")) AS p (period, key, length)"
-	                                  " JOIN meta USING (key), generate_series(meta.value::bigint, %" PRId64
-	                                  ", length) AS start"
-	                                  " WHERE last.key = 'running_ns' AND last.value::bigint < %" PRId64 ";"
-	                                  "UPDATE meta SET value = '%" PRId64 "' WHERE key = 'running_ns'; COMMIT",
-	         INT64_MAX, OW_PERIOD_HOUR, hour_ns, OW_PERIOD_DAY, day_ns, now_ns, now_ns - RUNNING_NS, now_ns);
-	return ow_postgres_run(p, sql, err);
+	static const char one[] =
+		"INSERT INTO rollup_due SELECT %d, start, 0, %" PRId64 " FROM meta, meta AS last, generate_series("
+		"meta.value::bigint, %" PRId64 ", %" PRId64 ") AS start WHERE meta.key = '%s_until_ns' AND"
+		" last.key = 'running_ns' AND last.value::bigint < %" PRId64 " AND " HAS_SOME("minute");
+	char sql[2][600], all[1500];
+	for (int i = 0; i < 2; i++) {
+		const struct ow_period_of *period = &ow_periods[OW_PERIOD_HOUR + i];
+		snprintf(sql[i], sizeof sql[i], one, OW_PERIOD_HOUR + i, INT64_MAX, now_ns, period->length_ns,
+		         period->table, now_ns - RUNNING_NS, period->length_ns);
+	}
+	snprintf(all, sizeof all,
+	         "BEGIN; " LOCK("advisory_xact_lock", FRONTIER) "; %s; %s; UPDATE meta SET value = '%" PRId64
+	                                                        "' WHERE key = 'running_ns'; COMMIT",
+	         sql[0], sql[1], now_ns);
+	return ow_postgres_run(p, all, err);
 }
 
 static int look_for_due(struct ow_postgres *p, int64_t now_ns, struct ow_error *err)
