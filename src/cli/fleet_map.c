@@ -11,7 +11,7 @@
 #include "discovery/sample_file.h"
 #include "fleet/discover.h"
 #include "report/map.h"
-#include "store/sample_row.h"
+#include "store/stored_samples.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -142,7 +142,7 @@ static int read_one(const struct arguments *args, const char *argument, struct s
 	char name[OW_SAMPLE_NAME];
 	const char *path = split(argument, name);
 	if (is_store(path))
-		return ow_sample_rows_read(path, keep_bytes, samples, err);
+		return ow_stored_samples_read(path, keep_bytes, samples, err);
 	if (ow_sample_file_is(path))
 		return ow_sample_file_read(path, keep, samples, err);
 	struct ow_sample_capture capture = {

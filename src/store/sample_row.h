@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <oneway/error.h>
 #include <sqlite3.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,9 +26,3 @@ extern const char ow_sample_row_insert[];
 /* Parameter 1: samples of epochs before this time. */
 extern const char ow_sample_row_delete[];
 void ow_sample_row_bind(sqlite3_stmt *statement, const struct ow_sample_row *row);
-
-/* Calls the handler for each sample of a store, in the order in which they were written, until it fails. -ENODATA: the
- * store has none. */
-int ow_sample_rows_read(const char *path,
-                        int (*handler)(void *arg, const uint8_t *bytes, size_t size, struct ow_error *err), void *arg,
-                        struct ow_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sample_row.h"
 #include "store/store.h"
+#include "store/stored_samples.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +35,7 @@ static void kept_for_a_while(void **state)
 	struct read read = {0};
 	struct ow_error err;
 	assert_int_equal(ow_store_open(path, &store, NULL), 0);
-	assert_int_equal(ow_sample_rows_read(path, take, &read, NULL), 0);
+	assert_int_equal(ow_stored_samples_read(path, take, &read, NULL), 0);
 	assert_int_equal(read.count, 0);
 	for (uint8_t i = 0; i < 3; i++) {
 		uint8_t bytes[] = {i, 9, i};
@@ -42,11 +43,11 @@ static void kept_for_a_while(void **state)
 		assert_int_equal(ow_store_add_sample(store, &row, NULL), 0);
 	}
 	assert_int_equal(ow_store_commit(store, NULL), 0);
-	assert_int_equal(ow_sample_rows_read(path, take, &read, NULL), 0);
+	assert_int_equal(ow_stored_samples_read(path, take, &read, NULL), 0);
 	assert_int_equal(read.count, 3);
 	assert_int_equal(ow_store_trim(store, &none, NOW, NULL), 0);
 	read = (struct read){.stop = true};
-	assert_int_equal(ow_sample_rows_read(path, take, &read, &err), -EPROTO);
+	assert_int_equal(ow_stored_samples_read(path, take, &read, &err), -EPROTO);
 	assert_string_equal(err.text, "enough");
 	assert_int_equal(read.byte[0], 1); /* the oldest is gone */
 	ow_store_close(store);
