@@ -65,7 +65,6 @@ fleet-test: build/.packages-test all
 	@ONEWAY=build/oneway CABLES=build/tests/system/cables tests/system/station_network.py --seeds 10
 	@tests/system/test_fleet_load.py build/oneway --servers 3
 	@tests/system/test_fleet_load.py build/oneway --long
-	@ONEWAY=build/oneway tests/system/test_fleet_page.py
 
 faults: build/.packages-test all
 	@ninja -C build tests/system/labwire tests/point/test_outage

@@ -356,9 +356,6 @@ int ow_enrol(const struct ow_config *config, struct ow_error *err)
 	struct call call = {.fd = -1};
 	struct ow_credential self = {0};
 	const char *folder = config->fleet.state;
-	/* A confined process may not make one. */
-	if (access(folder, F_OK) < 0 && mkdir(folder, 0700) < 0)
-		return ow_error_set(err, errno, "%s: %s", folder, strerror(errno));
 	int r = get_key(folder, &self.key, err);
 	self.certificate = read_pem(folder, OW_FLEET_CERTIFICATE, false);
 	call.trust.ca = self.certificate ? read_pem(folder, OW_FLEET_CA, false) : NULL;

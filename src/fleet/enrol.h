@@ -5,7 +5,7 @@
 
 /*
  * The certificate of a point: fetches the first one with the token, and another one when half of its time is over.
- * Returns 1 if files of the state folder have changed, 0 if nothing is to be done. Blocks for up to some 20 s.
+ * The state folder must exist. Returns 1 if files in it have changed, 0 if nothing is to be done. Blocks for up to some 20 s.
  */
 int ow_enrol(const struct ow_config *config, struct ow_error *err);
 

@@ -142,6 +142,7 @@ static void expect(const struct world *w, const char *name, const char *state, c
 {
 	struct ow_config *config = configure(w, name, state, token);
 	struct ow_error err = {""};
+	(void)mkdir(config->fleet.state, 0700);
 	int r = ow_enrol(config, &err);
 	if (r != code || (why && !strstr(err.text, why)))
 		fail_msg("%s: %d '%s' instead of %d '%s'\n%s", name, r, err.text, code, why ? why : "", w->log);

@@ -53,9 +53,9 @@ class Hosts:
         os.symlink(os.path.abspath(command.PROGRAM), os.path.join(self.bin, "oneway"))
         names = "127.0.0.1 localhost\n" + "".join(f"{a} {h} {h}.example\n" for h, a in ADDRESSES.items())
         pathlib.Path(self.root, "hosts").write_text(names)
-        self.made = [f for f in FOLDERS if not os.path.exists(f)]
-        for folder in self.made:
-            os.makedirs(folder)
+        # They stay: another run may have something mounted there.
+        for folder in FOLDERS:
+            os.makedirs(folder, exist_ok=True)
         self.postgres = Postgres()
         self.holders, self.background = {}, []
         for host in ("switch", *ADDRESSES):
@@ -124,11 +124,6 @@ class Hosts:
         self.postgres.stop()
         shutil.rmtree(self.postgres.folder, ignore_errors=True)
         shutil.rmtree(self.root, ignore_errors=True)
-        for folder in self.made:
-            try:
-                os.rmdir(folder)
-            except OSError:
-                pass
 
 
 @unittest.skipIf(why_not() or Postgres.why_not(), why_not() or Postgres.why_not())
