@@ -129,6 +129,14 @@ COLUMNS = (
 )
 
 
+# Minutes that are not the sum of their final results.
+WRONG_MINUTES = """SELECT m.lane, m.start_ns, m.intervals, count(*), m.sent, sum(r.sent) FROM minute m JOIN result r
+    ON r.lane = m.lane AND r.final AND r.start_ns >= m.start_ns AND r.start_ns < m.start_ns + 60000000000
+    GROUP BY m.lane, m.start_ns HAVING m.intervals <> count(*) OR m.intervals_unknown <> sum(r.status = 'unknown')
+    OR ifnull(m.sent, 0) <> ifnull(sum(r.sent << r.sample_shift), 0)
+    OR ifnull(m.lost, 0) <> ifnull(sum(r.lost << r.sample_shift), 0)"""
+
+
 class Store:
     """What a point has stored, after its end."""
 
@@ -139,6 +147,7 @@ class Store:
         for lane, sender in self.db.execute("SELECT id, from_point FROM lane").fetchall():
             rows = self.db.execute(f"SELECT {COLUMNS} FROM result WHERE lane = ? ORDER BY start_ns", (lane,))
             self.lanes[sender] = [Row(*row) for row in rows]
+        self.wrong_minutes = self.db.execute(WRONG_MINUTES).fetchall()
         found = self.db.execute("SELECT value FROM meta WHERE key = 'not_stored'").fetchone()
         self.not_stored = found[0] if found else 0
         self.db.close()
@@ -222,6 +231,7 @@ class Case(points.Case):
     def check(self, name, gaps=True):
         store = Store(self.path(name + ".db"))
         self.assertEqual(store.integrity, "ok")
+        self.assertEqual(store.wrong_minutes, [])
         self.assertEqual(set(store.lanes), set(HOST), name)
         for sender, rows in store.lanes.items():
             self.check_rows(name, sender, rows)
