@@ -195,9 +195,11 @@ static void code_floor(struct ow_coder *c, struct ow_clock_floor *floor)
 
 /* -- the whole result ---------------------------------------------------------------------------------------------- */
 
-/* The histogram has all packets with a delay. */
+/* The histogram has all packets with a delay; in a sum, those of the intervals that have one. */
 static bool stands_for_packets(const struct ow_interval_result *r)
 {
+	if (r->intervals)
+		return true;
 	uint64_t known = r->matched + r->late - r->ambiguous;
 	return r->delays.packets == (unsigned __int128)known << r->sample_shift;
 }

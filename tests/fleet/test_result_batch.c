@@ -5,6 +5,7 @@
 #include "../result/every_field.h"
 #include "../result/interval_sample.h"
 #include "base/random.h"
+#include "result/rollup.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -76,7 +77,7 @@ static void a_row_is_small(void **state)
 		struct ow_interval_result r = sample_live(i);
 		for (unsigned k = 0; k < 2048; k++)
 			delay[k] = 50000 + k * 40 + (int64_t)ow_random_below(&random, 30);
-		ow_delay_histogram_sample(delay, 2048, 99740, &r.delays);
+		ow_delay_histogram_sample(delay, 2048, r.matched + r.late - r.ambiguous, &r.delays);
 		r.mean_ns = sample_value(OW_VALUE_ESTIMATED, 50123.25 + i * 0.37, 12.125);
 		snprintf(r.class_name, sizeof r.class_name, "class %u", i % 10);
 		assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), 0);
@@ -110,6 +111,65 @@ static void a_full_batch_says_so(void **state)
 	assert_int_equal(rows.count, count);
 	free(rows.row);
 	assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), 0);
+	ow_result_batch_done(&batch);
+}
+
+/* One of the results that a minute may be made of. */
+static struct ow_interval_result part_of(struct ow_random *random, unsigned i)
+{
+	struct ow_interval_result r = sample_live(i);
+	int64_t delay[] = {-5, 1000 + (int64_t)i, 5000000};
+	r.start_ns = INT64_C(1700000040000000000) + i * INT64_C(1000000000);
+	r.reordered = ow_random_below(random, 2) ? 3 : OW_RESULT_NOT_COUNTED;
+	r.sample_shift = ow_random_below(random, 4) ? 0 : 3;
+	if (ow_random_below(random, 3))
+		ow_delay_histogram_sample(delay, 3, (r.matched + r.late - r.ambiguous) << r.sample_shift, &r.delays);
+	if (ow_random_below(random, 4) == 0) {
+		r.status = OW_RESULT_PARTIAL;
+		snprintf(r.cause, sizeof r.cause, "the ring lost frames");
+		r.pending = 7;
+		r.lost -= 7;
+		r.coverage = 0.5;
+	} else if (ow_random_below(random, 4) == 0) {
+		ow_result_blank(i, r.start_ns, r.length_ns, &r);
+		r.final = true;
+		r.status = OW_RESULT_UNKNOWN;
+		snprintf(r.cause, sizeof r.cause, "the peer is not connected");
+	}
+	return r;
+}
+
+/* Whatever results a minute is made of, it can be sent, and comes back. */
+static void every_minute_can_be_sent(void **state)
+{
+	(void)state;
+	struct ow_result_batch batch = {0};
+	struct ow_error err = {""};
+	struct ow_random random;
+	struct ow_rollup *rollup = NULL;
+	ow_random_seed(&random, 17);
+	assert_int_equal(ow_rollup_create(&rollup), 0);
+	for (unsigned round = 0; round < 300; round++) {
+		struct ow_interval_result names = sample_live(0), minute;
+		const uint8_t *bytes = NULL;
+		size_t size = 0;
+		struct rows rows = {0};
+		ow_rollup_begin(rollup, INT64_C(1700000040000000000), INT64_C(60000000000));
+		for (unsigned i = 0; i < 60; i += 1 + (unsigned)ow_random_below(&random, 30)) {
+			struct ow_interval_result r = part_of(&random, i);
+			ow_rollup_add(rollup, &r);
+		}
+		ow_rollup_result(rollup, &minute);
+		ow_result_name_like(&minute, &names);
+		if (ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &minute, &err) < 0)
+			fail_msg("round %u: %s", round, err.text);
+		assert_int_equal(ow_result_batch_encode(&batch, &bytes, &size, &err), 0);
+		if (ow_result_batch_decode(bytes, size, keep, &rows, &err) < 0)
+			fail_msg("round %u: %s", round, err.text);
+		same_results(&minute, rows.row);
+		free(rows.row);
+	}
+	ow_rollup_free(rollup);
 	ow_result_batch_done(&batch);
 }
 
@@ -169,7 +229,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_field_comes_back),    cmocka_unit_test(a_row_is_small),
 		cmocka_unit_test(a_full_batch_says_so),      cmocka_unit_test(wrong_counts_are_refused),
-		cmocka_unit_test(damaged_bytes_are_refused),
+		cmocka_unit_test(damaged_bytes_are_refused), cmocka_unit_test(every_minute_can_be_sent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
