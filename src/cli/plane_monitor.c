@@ -119,8 +119,8 @@ static void on_incident(void *arg, enum ow_incident_event event, int64_t now_ns,
 		fflush(stdout);
 	}
 	/* The file remembers, over restarts, what was told. */
-	bool is_told =
-		args->incident_file && !ow_incident_file_wants(args->incident_file, incident->id, incident->events);
+	bool is_told = args->incident_file && !ow_incident_file_wants(args->incident_file, incident->id,
+	                                                              incident->events, event == OW_INCIDENT_END);
 	if (!is_told)
 		publish(event, now_ns, incident, input);
 	if (args->incident_file && !is_told) {

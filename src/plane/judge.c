@@ -95,7 +95,8 @@ static int by_weight(const void *pa, const void *pb)
 }
 
 /* The changed places of a path, each once, with the total share of the ways that pass it. */
-static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path, struct asked asked, int64_t now_ns)
+static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path, struct asked asked, int64_t now_ns,
+                            bool *ret_adopted)
 {
 	uint32_t count = 0, at = 0;
 	for (uint32_t w = 0; w < path->route.ways; w++) {
@@ -105,6 +106,7 @@ static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path,
 			uint32_t n = 0;
 			if (!watch)
 				continue;
+			*ret_adopted |= watch->delay.adopted || watch->loss.adopted;
 			struct asked changed = changes_of(watch, asked);
 			if (!changed.delay && !changed.loss)
 				continue;
@@ -320,7 +322,8 @@ int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow
 		struct finder finder = {monitor, path, now_ns};
 		ow_compose(&path->route, last_of, &finder, &verdict->composed);
 		struct asked broken = broken_by(&path->target, &verdict->composed);
-		verdict->findings = findings_of(monitor, path, asked_of(&path->target, broken), now_ns);
+		verdict->findings =
+			findings_of(monitor, path, asked_of(&path->target, broken), now_ns, &verdict->adopted);
 		verdict->finding = path->finding;
 		leave_out_trifles(monitor, path, broken, verdict);
 		mark_named(path, verdict);

@@ -89,6 +89,7 @@ struct ow_monitor_verdict {
 	char cause[320];                  /* one line: what is broken, or why the state is not known */
 	const struct ow_finding *finding; /* places of the path that have changed, the most important first */
 	uint32_t findings;
+	bool adopted; /* a part has changed so long ago that this is its usual state now */
 };
 
 /*

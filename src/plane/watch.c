@@ -82,21 +82,23 @@ static void cumulate(struct ow_watch_level *level, double z, int64_t start_ns, d
 		return;
 	}
 	level->intervals++;
-	if (level->sum > threshold)
+	if (level->sum > threshold) {
 		level->changed = true;
+		level->adopted = false;
+	}
 	/* Limits the sum: otherwise it would take as long to fall after a large change as the change lasted. */
 	if (level->sum > 2 * threshold)
 		level->sum = 2 * threshold;
 }
 
 /*
- * Whether this interval counts as usual. It does not while a change is building up. A change that has lasted as long as
- * the history becomes the usual state: learning starts again.
+ * Whether this interval counts as usual. It does not while a change is building up. A change that has lasted long enough
+ * becomes the usual state: learning starts again.
  */
-static bool is_usual(struct ow_watch_level *level, double threshold)
+static bool is_usual(struct ow_watch_level *level, int64_t start_ns, double threshold)
 {
-	if (level->changed && level->intervals >= OW_WATCH_HISTORY) {
-		*level = (struct ow_watch_level){0};
+	if (level->changed && level->intervals >= OW_WATCH_HISTORY && start_ns - level->since_ns >= OW_WATCH_ADOPT_NS) {
+		*level = (struct ow_watch_level){.adopted = true};
 		return false;
 	}
 	return !level->changed && level->sum < threshold / 2;
@@ -131,7 +133,7 @@ static void add_delay(struct ow_plane_watch *watch, const struct ow_watch_sample
 	double own = sample->mean_error_ns > spread ? sample->mean_error_ns : spread;
 	watch->delay_z = to_normal((sample->mean_ns - mean) / own, watch->delay.count);
 	cumulate(&watch->delay, watch->delay_z, sample->start_ns, threshold);
-	if (is_usual(&watch->delay, threshold))
+	if (is_usual(&watch->delay, sample->start_ns, threshold))
 		remember(&watch->delay, sample->mean_ns);
 }
 
@@ -155,7 +157,7 @@ static void add_loss(struct ow_plane_watch *watch, const struct ow_watch_sample 
 	moments(&watch->loss, &mean, &spread);
 	watch->loss_z = z / fmax(1, spread);
 	cumulate(&watch->loss, watch->loss_z, sample->start_ns, threshold);
-	if (is_usual(&watch->loss, threshold))
+	if (is_usual(&watch->loss, sample->start_ns, threshold))
 		remember_loss(watch, sample, z);
 	if (watch->loss.count == 0)
 		watch->loss_sent = watch->loss_lost = 0;

@@ -21,6 +21,8 @@
 #define OW_WATCH_HISTORY 128
 #define OW_WATCH_LEARN   24  /* intervals before the first verdict */
 #define OW_WATCH_DRIFT   1.5 /* k */
+/* A change becomes the usual state when it has lasted for this time, and for OW_WATCH_HISTORY intervals. */
+#define OW_WATCH_ADOPT_NS (INT64_C(3600) * 1000000000)
 
 /* The values of one interval of a segment. */
 struct ow_watch_sample {
@@ -45,6 +47,7 @@ struct ow_watch_level {
 	int64_t since_ns;     /* the first interval of this sum */
 	uint32_t intervals;   /* number of intervals in this sum */
 	bool changed;
+	bool adopted; /* a change has lasted so long that it is the usual state now; until the next change */
 };
 
 struct ow_plane_watch {

@@ -239,6 +239,10 @@ static int receive(struct connection *c, char answer[ANSWER_MAX])
 		if (n == 0)
 			break;
 		used += (size_t)n;
+		answer[used] = 0;
+		/* The rest of a good answer is not needed. */
+		if (strncmp(answer, "HTTP/1.", 7) == 0 && answer[9] == '2' && strstr(answer, "\r\n\r\n"))
+			break;
 	}
 	answer[used] = 0;
 	return 0;

@@ -18,6 +18,7 @@
 struct known {
 	uint64_t id; /* hash */
 	uint32_t number;
+	bool ended;
 };
 
 struct ow_incident_file {
@@ -34,7 +35,7 @@ static struct known *find(const struct ow_incident_file *file, uint64_t id)
 	return known == OW_ID_MAP_NONE ? NULL : &file->known[known];
 }
 
-static int remember(struct ow_incident_file *file, const char *text, json_int_t number)
+static int remember(struct ow_incident_file *file, const char *text, json_int_t number, const char *event)
 {
 	uint64_t id = XXH3_64bits(text, strlen(text));
 	struct known *known = find(file, id);
@@ -49,6 +50,7 @@ static int remember(struct ow_incident_file *file, const char *text, json_int_t 
 	}
 	if (number > known->number)
 		known->number = (uint32_t)number;
+	known->ended |= event && strcmp(event, "end") == 0;
 	return 0;
 }
 
@@ -58,7 +60,8 @@ static int read_line(struct ow_incident_file *file, const char *line)
 	json_t *root = json_loads(line, 0, NULL);
 	const json_t *incident = json_object_get(root, "incident");
 	const char *id = json_string_value(json_object_get(incident, "id"));
-	int r = id ? remember(file, id, json_integer_value(json_object_get(incident, "number"))) : 0;
+	const char *event = json_string_value(json_object_get(incident, "event"));
+	int r = id ? remember(file, id, json_integer_value(json_object_get(incident, "number")), event) : 0;
 	json_decref(root);
 	return r;
 }
@@ -102,10 +105,10 @@ int ow_incident_file_open(const char *path, struct ow_incident_file **ret_file, 
 	return 0;
 }
 
-bool ow_incident_file_wants(const struct ow_incident_file *file, const char *id, uint32_t number)
+bool ow_incident_file_wants(const struct ow_incident_file *file, const char *id, uint32_t number, bool is_end)
 {
 	const struct known *known = find(file, XXH3_64bits(id, strlen(id)));
-	return !known || number > known->number;
+	return !known || (!known->ended && (is_end || number > known->number));
 }
 
 FILE *ow_incident_file_out(struct ow_incident_file *file)

@@ -36,7 +36,7 @@ const char *const ow_incident_event_name[] = {"begin", "worse", "end"};
 
 /* What the classes of a subject together show in an interval. */
 struct merged {
-	bool broken, ok;
+	bool broken, ok, adopted;
 	const struct ow_monitor_verdict *verdict; /* the first that is broken, or the first */
 	struct ow_finding finding[OW_INCIDENT_FINDINGS];
 	uint32_t findings;
@@ -159,6 +159,7 @@ static void merge(struct merged *merged, const struct ow_monitor_verdict *verdic
 		merged->verdict = verdict;
 	merged->broken |= broken;
 	merged->ok |= verdict->state == OW_PATH_OK;
+	merged->adopted |= verdict->adopted;
 	for (uint32_t i = 0; broken && i < verdict->findings && merged->findings < OW_INCIDENT_FINDINGS; i++)
 		merged->finding[merged->findings++] = verdict->finding[i];
 }
@@ -294,7 +295,8 @@ static void on_ok(struct ow_incidents *incidents, struct subject *subject, int64
 	if (subject->open->kind == OW_INCIDENT_UNMEASURED)
 		end(incidents, subject, subject->ok_ns, now_ns, "measured again");
 	else if (now_ns - subject->ok_ns >= calm_ns)
-		end(incidents, subject, subject->ok_ns, now_ns, "as usual again");
+		end(incidents, subject, subject->ok_ns, now_ns,
+		    subject->merged.adopted ? "has lasted so long that it is usual now" : "as usual again");
 }
 
 static void on_unknown(struct ow_incidents *incidents, struct subject *subject, int64_t now_ns)

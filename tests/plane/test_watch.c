@@ -19,7 +19,7 @@ static struct ow_watch_sample sample(struct ow_random *random, int interval, dou
 	uint64_t lost = 0;
 	for (int i = 0; i < 200; i++)
 		lost += ow_random_unit(random) < loss;
-	return (struct ow_watch_sample){.start_ns = interval,
+	return (struct ow_watch_sample){.start_ns = interval * INT64_C(1000000000),
 	                                .has_delay = true,
 	                                .has_loss = true,
 	                                .mean_ns = 1e6 + 1e4 * (normal(random) + shift),
@@ -54,7 +54,7 @@ static void three_sigma(void **state)
 			ow_watch_add(&watch[i], &one, threshold);
 		}
 		/* Since when: within a few intervals of the truth. */
-		found += watch[i].delay.changed && llabs(watch[i].delay.since_ns - INTERVALS) < 8;
+		found += watch[i].delay.changed && llabs(watch[i].delay.since_ns / 1000000000 - INTERVALS) < 8;
 	}
 	print_message("false alarms: %d in %d intervals; found %d of %d\n", false_alarms, INTERVALS, found, SEGMENTS);
 	assert_true(false_alarms < 8);
@@ -78,7 +78,7 @@ static void loss_comes_and_goes(void **state)
 			assert_false(watch.loss.changed);
 		if (t == 109) {
 			assert_true(watch.loss.changed);
-			assert_int_equal(watch.loss.since_ns, 100);
+			assert_int_equal(watch.loss.since_ns, 100 * INT64_C(1000000000));
 		}
 	}
 	assert_true(ow_watch_usual_loss(&watch, &ratio) && ratio < 0.001);
@@ -93,13 +93,14 @@ static void the_new_usual(void **state)
 	ow_random_seed(&random, 5);
 	double threshold = ow_watch_threshold(1, 1e6), mean, spread;
 	ow_watch_init(&watch);
-	for (int t = 0; t < 600; t++) {
+	for (int t = 0; t < 4600; t++) {
 		struct ow_watch_sample one = sample(&random, t, t >= 100 ? 100 : 0, 0);
 		one.has_delay = t % 7 != 0;
 		ow_watch_add(&watch, &one, threshold);
-		assert_true(t % 7 == 0 || t < 110 || t > 240 || watch.delay.changed);
+		assert_true(t % 7 == 0 || t < 110 || t > 3690 || watch.delay.changed);
 	}
 	assert_false(watch.delay.changed);
+	assert_true(watch.delay.adopted);
 	assert_true(ow_watch_usual(&watch, &mean, &spread) && fabs(mean - 2e6) < 5e4);
 	struct ow_watch_sample wild = {.has_delay = true, .mean_ns = INFINITY};
 	ow_watch_add(&watch, &wild, threshold);

@@ -381,6 +381,16 @@ class Segments(Plane):
         self.assertEqual(self.incidents(self.chain(lost=500, until=41), code=0), [])
         self.assertEqual(self.incidents(self.chain(slower=1e8, until=41), code=0), [])
 
+    def test_a_fault_that_lasts(self):
+        """It does not end because it lasts for minutes; after an hour it is what is usual, and that is said."""
+        def minutes(count):
+            lines = [self.lane("B", "C", 0, 2e6 + i % 7 * 100, lost=20 if i >= 30 else 0, start_ns=START + 30 * i * S, length_ns=30 * S) for i in range(count)]
+            return self.incidents(self.write("lasts.jsonl", "\n".join(lines)))
+        self.assertEqual([i["event"] for i in minutes(140)], ["begin"])
+        found = minutes(220)
+        self.assertEqual([i["event"] for i in found], ["begin", "end"])
+        self.assertIn("has lasted so long that it is usual now", found[1]["cause"])
+
     def test_a_point_stops(self):
         """All its segments are not measured: it is named, and nothing is broken."""
         found = self.incidents(self.chain(intervals=120, points="ABCD", change=lambda a, b, i: None if "B" in (a, b) and 40 <= i < 90 else {}), code=0)
