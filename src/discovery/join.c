@@ -169,18 +169,12 @@ int64_t ow_join_latest(const struct ow_join *join)
 
 /* -- batches -------------------------------------------------------------------------------------------------------- */
 
-static struct ow_join_message *message_of(struct ow_join_vantage *v, int64_t epoch)
-{
-	struct ow_join_message *m = &v->message[(uint64_t)epoch % OW_JOIN_KEPT];
-	return m->epoch == epoch ? m : NULL;
-}
-
 /* The key that most messages of an epoch use (Boyer, Moore: exact if more than half do). */
 static uint32_t usual_key(struct ow_join *join, int64_t epoch)
 {
 	uint32_t key = 0, votes = 0;
 	for (uint32_t i = 0; i < join->vantages; i++) {
-		const struct ow_join_message *m = message_of(&join->vantage[i], epoch);
+		const struct ow_join_message *m = ow_join_message_of(&join->vantage[i], epoch);
 		if (!m)
 			continue;
 		if (votes == 0)
@@ -195,7 +189,7 @@ static void drop_other_keys(struct ow_join *join, int64_t epoch)
 {
 	uint32_t key = usual_key(join, epoch);
 	for (uint32_t i = 0; i < join->vantages; i++) {
-		struct ow_join_message *m = message_of(&join->vantage[i], epoch);
+		struct ow_join_message *m = ow_join_message_of(&join->vantage[i], epoch);
 		if (!m || m->key_generation == key)
 			continue;
 		join->counts.other_keys++;
@@ -208,11 +202,11 @@ static void drop_other_keys(struct ow_join *join, int64_t epoch)
 static void prepare(struct ow_join *join, struct ow_join_vantage *v, int64_t epoch)
 {
 	uint64_t tc = UINT64_MAX, packets = 0, drops = 0;
-	const struct ow_join_message *now = message_of(v, epoch), *before = message_of(v, epoch - 1);
+	const struct ow_join_message *now = ow_join_message_of(v, epoch), *before = ow_join_message_of(v, epoch - 1);
 	join->counts.missing += v->there && !now && v->last > INT64_MIN;
 	join->counts.clock_steps += now && before && now->clock_generation != before->clock_generation;
 	for (int64_t e = epoch - 2; e <= epoch; e++) {
-		const struct ow_join_message *m = message_of(v, e);
+		const struct ow_join_message *m = ow_join_message_of(v, e);
 		if (!m || !m->complete || !now || m->clock_generation != now->clock_generation ||
 		    m->key_generation != now->key_generation) {
 			tc = 0;

@@ -13,7 +13,7 @@
  *  order   by TTL, then outer TTL; equal ones by the clock of one point, by direction (out before tap before in), by
  *          bounds of clock offsets (clock_bounds.h), by twins (two directions between the same taps)
  *  direct  nothing lies between, or could: counted below the thresholds of everything that was seen between (tauC),
- *          and, strictly, of everything that TTLs allow between (tauS)
+ *          and, strictly, of everything that shares packets with one of both and that TTLs allow between (tauS)
  *
  * Memory is bounded by the limits below and by the messages of OW_JOIN_KEPT epochs. Old evidence halves every
  * OW_JOIN_HALVES batches; vantages and pairs that are not seen for OW_JOIN_FORGETS batches are forgotten.

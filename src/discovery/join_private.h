@@ -171,6 +171,13 @@ struct ow_join {
 	struct ow_map_counts counts;
 };
 
+/* The message of an epoch; NULL: there is none. */
+static inline struct ow_join_message *ow_join_message_of(struct ow_join_vantage *v, int64_t epoch)
+{
+	struct ow_join_message *m = &v->message[(uint64_t)epoch % OW_JOIN_KEPT];
+	return m->epoch == epoch ? m : NULL;
+}
+
 /* pairs.c */
 /* The pair of two vantages; it is made if there is none. OW_JOIN_NONE: out of memory, or too many. */
 uint32_t ow_join_pair_of(struct ow_join *join, uint32_t x, uint32_t y);

@@ -219,18 +219,39 @@ static int neighbours_find(const struct ow_join *join, struct neighbours *ret)
 	return 0;
 }
 
-static uint64_t strict_of(const struct ow_join *join, const struct neighbours *near, const struct ow_join_pair *pair,
-                          struct ow_join_way *way, uint32_t from, uint32_t to, uint64_t tau)
+/* Whether a part of the way does not take more routers than the whole. */
+static bool is_part(const struct ow_join_pair *p_part, const struct ow_join_way *part, const struct ow_join_pair *p_ab,
+                    const struct ow_join_way *ab)
 {
-	for (uint32_t i = near->first[from]; i < near->first[from + 1]; i++) {
-		struct ow_join_pair *ac = &join->pair[near->pair[i]];
-		uint32_t c = ac->a == from ? ac->b : ac->a;
-		if (c == to || join->vantage[c].tc >= tau || ow_join_way(ac, from)->packets <= 0)
+	if (p_part->ttl_void || p_ab->ttl_void)
+		return true;
+	for (unsigned i = 0; i < OW_JOIN_TTLS; i++) {
+		for (unsigned k = 0; k < OW_JOIN_TTLS && part->ttl_count[i] > 0; k++) {
+			if (ab->ttl_count[k] > 0 && part->ttl[i] <= ab->ttl[k])
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Lowers tau to the threshold of each vantage that may lie between, by its pair with one end. If its sample is coarse, it
+ * may share packets with the other end, too, of which none was sampled.
+ */
+static uint64_t strict_of(const struct ow_join *join, const struct neighbours *near, const struct ow_join_pair *pair,
+                          struct ow_join_way *way, uint32_t from, uint32_t to, bool at_from, uint64_t tau)
+{
+	uint32_t end = at_from ? from : to, other = at_from ? to : from;
+	for (uint32_t i = near->first[end]; i < near->first[end + 1]; i++) {
+		struct ow_join_pair *one = &join->pair[near->pair[i]];
+		uint32_t c = one->a == end ? one->b : one->a;
+		const struct ow_join_way *part = ow_join_way(one, at_from ? from : c);
+		if (c == other || join->vantage[c].tc >= tau || part->packets <= 0)
 			continue;
-		struct ow_join_pair *cb = ow_join_pair_find(join, c, to);
-		if (!cb || ow_join_way(cb, c)->packets <= 0)
-			continue;
-		if (!fits(ac, ow_join_way(ac, from), cb, ow_join_way(cb, c), pair, way))
+		struct ow_join_pair *two = ow_join_pair_find(join, c, other);
+		const struct ow_join_way *rest = two ? ow_join_way(two, at_from ? c : from) : NULL;
+		bool known = rest && rest->packets > 0;
+		if (known ? !fits(one, part, two, rest, pair, way) : !is_part(one, part, pair, way))
 			continue;
 		tau = join->vantage[c].tc;
 		way->coarsest = (uint16_t)c;
@@ -256,7 +277,11 @@ static void set_thresholds(const struct ow_join *join, const struct neighbours *
 	for (unsigned i = 0; i < way->betweens; i++)
 		tau = min_u64(tau, join->vantage[way->between[i]].tc);
 	way->batch_tau = tau;
-	way->batch_strict = way->wants_strict ? strict_of(join, near, pair, way, from, to, tau) : 0;
+	way->batch_strict = 0;
+	if (way->wants_strict) {
+		way->batch_strict = strict_of(join, near, pair, way, from, to, true, tau);
+		way->batch_strict = strict_of(join, near, pair, way, from, to, false, way->batch_strict);
+	}
 	lower(&way->tau, tau, &way->direct, &way->through);
 	if (way->wants_strict)
 		lower(&way->strict_tau, way->batch_strict, &way->strict_direct, &way->strict_through);

@@ -26,12 +26,6 @@
 
 /* -- sightings ------------------------------------------------------------------------------------------------------ */
 
-static struct ow_join_message *message_of(struct ow_join_vantage *v, int64_t epoch)
-{
-	struct ow_join_message *m = &v->message[(uint64_t)epoch % OW_JOIN_KEPT];
-	return m->epoch == epoch ? m : NULL;
-}
-
 static int collect_message(struct ow_join *join, uint32_t vantage, const struct ow_join_message *m, bool now)
 {
 	if (OW_GROW(join->sighting, join->sighting_room, join->sightings + m->count + 1) < 0)
@@ -68,8 +62,8 @@ static int collect(struct ow_join *join, int64_t epoch)
 	int r = 0;
 	join->sightings = 0;
 	for (uint32_t i = 0; i < join->vantages && r == 0; i++) {
-		struct ow_join_message *before = message_of(&join->vantage[i], epoch - 1);
-		struct ow_join_message *now = message_of(&join->vantage[i], epoch);
+		struct ow_join_message *before = ow_join_message_of(&join->vantage[i], epoch - 1);
+		struct ow_join_message *now = ow_join_message_of(&join->vantage[i], epoch);
 		/* A clock that was set in between shows times that mean two things. */
 		if (before && now && before->clock_generation != now->clock_generation)
 			continue;
@@ -153,7 +147,7 @@ static int group(struct ow_join *join, int64_t epoch)
 		for (uint32_t i = from; i < end; i++) {
 			const struct ow_join_sighting *one = &join->sighting[i];
 			if (one->now)
-				message_of(&join->vantage[one->vantage], epoch)->used[one->record] = 1;
+				ow_join_message_of(&join->vantage[one->vantage], epoch)->used[one->record] = 1;
 		}
 		if (!usable(join, s, end - from))
 			continue;
