@@ -78,17 +78,21 @@ static int add(struct ow_tally *tally, const struct ow_packet_event *event)
 	}
 }
 
+static int add_to(struct ow_class_tally *t, unsigned i, const struct ow_packet_event *event)
+{
+	int r = use(t, i);
+	return r < 0 ? r : add(&t->tally[i][event->direction], event);
+}
+
 int ow_class_tally_add(struct ow_class_tally *t, const struct ow_packet_event *event)
 {
 	int r = 0;
-	for (unsigned i = 0; i < OW_CLASSES_MAX && r == 0 && event->direction < OW_DIRECTIONS; i++) {
-		if (t->by == OW_CLASS_BY_FILTER ? i >= OW_MATCH_CLASSES_MAX || !(event->classes >> i & 1)
-		                                : event->classes != i)
-			continue;
-		r = use(t, i);
-		if (r == 0)
-			r = add(&t->tally[i][event->direction], event);
-	}
+	if (event->direction >= OW_DIRECTIONS)
+		return 0;
+	if (t->by != OW_CLASS_BY_FILTER)
+		return event->classes < OW_CLASSES_MAX ? add_to(t, event->classes, event) : 0;
+	for (unsigned bits = event->classes & ((1u << OW_MATCH_CLASSES_MAX) - 1); bits && r == 0; bits &= bits - 1)
+		r = add_to(t, (unsigned)__builtin_ctz(bits), event);
 	return r;
 }
 
