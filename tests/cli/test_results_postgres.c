@@ -193,6 +193,19 @@ static void copied_again(void **state)
 	assert_non_null(strstr(out, "copied 0 results, minutes, hours and days, and 0 events"));
 }
 
+/* The queries of docs/store.md work at a server, too, except for the one that deletes. */
+static void queries(void **state)
+{
+	(void)state;
+	char line[1000];
+	snprintf(line, sizeof line,
+	         "awk '/^```sql/ {on = 1; next} /^```/ {on = 0} on' '%s' | grep -v unixepoch >queries.sql &&"
+	         " grep -q SELECT queries.sql && psql -X -q -v ON_ERROR_STOP=1 -f queries.sql '%s'",
+	         getenv("STORE_PAGE"), url);
+	if (run(line) != 0)
+		fail_msg("%s", err);
+}
+
 static int copy_store(void)
 {
 	const char *server = getenv("ONEWAY_POSTGRES");
@@ -214,6 +227,7 @@ int main(void)
 		cmocka_unit_test(every_option),
 		cmocka_unit_test(errors),
 		cmocka_unit_test(copied_again),
+		cmocka_unit_test(queries),
 	};
 	if (!getenv("ONEWAY_POSTGRES")) {
 		puts("no server: run it by tests/system/servers.py postgres");
