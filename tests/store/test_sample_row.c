@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "store/sample_row.h"
 #include "store/store.h"
+#include "store/store_writer.h"
 #include "store/stored_samples.h"
 #include <errno.h>
 #include <setjmp.h>
@@ -53,9 +55,33 @@ static void kept_for_a_while(void **state)
 	ow_store_close(store);
 }
 
+/* Through the thread that writes: what it has written, and what nobody writes any more, is freed. */
+static void by_the_writer(void **state)
+{
+	(void)state;
+	struct ow_store_writer *writer;
+	struct ow_store_writer_options options = {.path = store_path, .waiting_max = 2};
+	struct read read = {0};
+	assert_int_equal(ow_store_writer_create(&options, &writer, NULL), 0);
+	for (uint8_t i = 0; i < 2; i++) {
+		uint8_t bytes[] = {i, 9, i};
+		ow_store_writer_add_sample(writer, &(struct ow_sample_row){ow_clock_real_ns(), bytes, 3});
+	}
+	ow_store_writer_stop(writer);
+	assert_int_equal(ow_stored_samples_read(store_path, take, &read, NULL), 0);
+	assert_int_equal(read.count, 2);
+	assert_int_equal(read.byte[1], 1);
+	for (int i = 0; i < 5; i++)
+		ow_store_writer_add_sample(writer, &(struct ow_sample_row){NOW, (const uint8_t *)"abc", 3});
+	ow_store_writer_free(writer);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(kept_for_a_while, store_fresh)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(kept_for_a_while, store_fresh),
+		cmocka_unit_test_setup(by_the_writer, store_fresh),
+	};
 	if (store_make() < 0)
 		return 1;
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
