@@ -10,7 +10,7 @@
 #   make networks   NETWORKS=200 random routed networks with two points: no false losses (needs root; some minutes)
 #   make scarce     each of the first 2000 allocations of each command fails (some minutes; make test has a sample)
 #   make faults     kill -9, partitions, stalls, full disks: longer than in the tests, with 50 kills (needs root)
-#   make fleet-test the station on random networks with real points (needs root; 20 minutes)
+#   make fleet-test the map of random networks, the station on them, a fleet under load (needs root; an hour)
 #   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 20 minutes)
 #   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 250)
 #   make prove-memory  peak memory with 20 and with 2000 rotated files (some minutes)
