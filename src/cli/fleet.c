@@ -15,8 +15,7 @@ int ow_cli_fleet(int argc, char **argv)
 		{"status", "who is there, and how they are", ow_cli_fleet_status},
 		{"revoke", "puts a point out, within seconds", ow_cli_fleet_revoke},
 		{"follow", "on another host of the bus: keeps its list of users up to date", ow_cli_fleet_follow},
-		{"map", "draws the network that packets show, from samples of points or from captures",
-	         ow_cli_fleet_map},
+		{"map", "draws the network that packets show, from samples or captures", ow_cli_fleet_map},
 		{"load", "made-up points, to try a bus, collectors and a database", ow_cli_fleet_load},
 		{NULL, NULL, NULL},
 	};

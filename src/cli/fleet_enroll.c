@@ -49,7 +49,8 @@ static void help_enroll(void)
 	      "\n"
 	      "examples:\n"
 	      "  oneway fleet enroll london >london.yaml\n"
-	      "  oneway fleet enroll london --valid 10min | ssh london 'cat >/etc/oneway/london.yaml'\n",
+	      "  oneway fleet enroll london --valid 10min |\n"
+	      "      ssh london 'cat >/etc/oneway/london.yaml'\n",
 	      stdout);
 }
 
@@ -62,12 +63,12 @@ static void help_revoke(void)
 	      stdout);
 	ow_options_help(stdout, revoke_options);
 	fputs("\n"
-	      "The servers of the bus on this host disconnect the point at once, those on other\n"
-	      "hosts when 'oneway fleet follow' there has the new list of users, a second later.\n"
-	      "The point gets no certificate any more, until 'oneway fleet enroll NAME'. Its\n"
-	      "peers accept its certificate until that expires: take it out of fleet.yaml, too.\n"
-	      "NAME can be a service: collector, station, controller, serve. It gets a new key\n"
-	      "and certificate in the folder of the fleet.\n"
+	      "The servers of the bus on this host disconnect the point at once, those on\n"
+	      "other hosts when 'oneway fleet follow' there has the new list of users, a second\n"
+	      "later. The point gets no certificate any more, until 'oneway fleet enroll NAME'.\n"
+	      "Its peers accept its certificate until that expires: take it out of fleet.yaml,\n"
+	      "too. NAME can be a service: collector, station, controller, serve. It gets a new\n"
+	      "key and certificate in the folder of the fleet.\n"
 	      "\n"
 	      "example:\n"
 	      "  oneway fleet revoke london\n",

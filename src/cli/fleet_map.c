@@ -59,9 +59,10 @@ static void help(void)
 	      "\n"
 	      "Prints which points are neighbours, in which order packets pass them, how many\n"
 	      "routers lie between, and share of traffic, delay and loss with 95 % intervals.\n"
-	      "docs/discovery.md explains it. Without FILE, the samples are those that the fleet's\n"
-	      "points have published. Each FILE has the samples of a point (a store, or messages),\n"
-	      "or is a capture; NAME is the point of a capture (default: the file's name).\n"
+	      "docs/discovery.md explains it. Without FILE, the samples are those that the\n"
+	      "fleet's points have published. Each FILE has the samples of a point (a store, or\n"
+	      "messages), or is a capture; NAME is the point of a capture (default: the file's\n"
+	      "name).\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
