@@ -13,6 +13,7 @@
 /* Messages of one point that wait for a collector: a point that floods the stream fills its own share only. It is more than
  * a day of minutes. */
 #define POINT_MESSAGES 2000
+#define POINT_SAMPLES  8192 /* 64 vantages for 20 minutes */
 #define MESSAGE_BYTES  (600 << 10)
 /* Messages that collectors may have without acknowledging them, and how long, before others get them. */
 #define ACK_PENDING_MAX 20000
@@ -33,7 +34,8 @@ struct stream {
 static const struct stream streams[] = {
 	/* A server that was killed may keep acknowledged messages for ever (2.9.10), so that there must be an end. */
 	{OW_STREAM_RESULTS, "ow.r.>", "workqueue", "new", 1, 31 * 24 * HOUR_NS, POINT_MESSAGES, false, true, NULL},
-	{OW_STREAM_SAMPLES, "ow.s.>", "limits", "old", 4, HOUR_NS, -1, false, false, NULL},
+	/* As long as the join remembers; a point that floods it displaces its own. */
+	{OW_STREAM_SAMPLES, "ow.s.>", "limits", "old", 4, HOUR_NS / 4, POINT_SAMPLES, false, false, NULL},
 	{OW_STREAM_EVENTS, "ow.e.>", "limits", "old", 16, 31 * 24 * HOUR_NS, -1, false, true, NULL},
 	{OW_STREAM_HEALTH, "ow.h.>", "limits", "old", 16, 0, 1, true, false, NULL},
 	{"KV_" OW_BUCKET_CONFIG, "$KV." OW_BUCKET_CONFIG ".>", "limits", "new", 16, 0, 8, true, false,

@@ -7,7 +7,7 @@
  * The streams of a fleet, and the consumers of its collectors. POINT is the name of a point.
  *
  *	OW_RESULTS  ow.r.POINT   results, until a collector has stored them; full: points keep their results
- *	OW_SAMPLES  ow.s.POINT   samples of packets, an hour
+ *	OW_SAMPLES  ow.s.POINT   samples of packets, a quarter of an hour
  *	OW_EVENTS   ow.e.POINT   events of flows, and incidents of the station (ow.e.station), a month
  *	OW_HEALTH   ow.h.POINT   the last state of each point
  *	KV_cfg      $KV.cfg.POINT  what the point should measure; sent on to cfg.POINT
