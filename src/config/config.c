@@ -699,20 +699,3 @@ void ow_config_free(struct ow_config *config)
 	done(config);
 	free(config);
 }
-
-int ow_config_load(const char *path, struct ow_config **ret_config, struct ow_error *err)
-{
-	char *bytes, *folder = NULL;
-	size_t size;
-	int r = ow_yaml_load(path, &bytes, &size, err);
-	if (r < 0)
-		return r;
-	r = ow_config_state_folder(path, bytes, size, &folder, err);
-	if (r == 0 && folder)
-		r = ow_config_load_desired(path, bytes, size, folder, ret_config, err);
-	else if (r == 0)
-		r = ow_config_parse(path, bytes, size, ret_config, err);
-	free(folder);
-	free(bytes);
-	return r;
-}

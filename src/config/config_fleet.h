@@ -38,9 +38,6 @@ char *ow_state_path(const char *folder, const char *name);
 
 /* The state folder that a configuration names, to be freed; NULL if it belongs to no fleet. */
 int ow_config_state_folder(const char *path, const char *bytes, size_t size, char **ret_folder, struct ow_error *err);
-/* Reads a configuration together with the desired state in the folder. */
-int ow_config_load_desired(const char *path, const char *bytes, size_t size, const char *folder,
-                           struct ow_config **ret_config, struct ow_error *err);
 /* Keeps the desired state of this configuration as the accepted one. */
 int ow_config_accept(const struct ow_config *config, struct ow_error *err);
 /* The point could not start: if that is a desired state's fault, the next time it starts with the accepted one, and this
