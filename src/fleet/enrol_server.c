@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fleet/enrol_server.h"
 
+#include "base/clock.h"
 #include "base/state_file.h"
+#include "base/time.h"
 #include "config/config_fleet.h"
 #include "fleet/authority.h"
 #include "fleet/bus_users.h"
@@ -16,6 +18,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CALLS_MAX      64 /* at a time */
@@ -27,6 +30,7 @@ struct server;
 struct call {
 	struct server *server;
 	int fd;
+	int64_t until_ns;              /* steady time; then the connection is cut, however busy it looks */
 	char address[OW_ADDRESS_TEXT]; /* without port; "" = not in use */
 };
 
@@ -46,6 +50,27 @@ static void say(struct server *s, bool bad, const char *from, const char *what, 
 	snprintf(line, sizeof line, "%s: %s%s%.400s", from, what, *why ? ": " : "", why);
 	pthread_mutex_lock(&s->lock);
 	s->how->log(s->how->arg, bad, line);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Lets a connection last for so long from now on. */
+static void allow(struct call *call, int seconds)
+{
+	pthread_mutex_lock(&call->server->lock);
+	call->until_ns = ow_clock_steady_ns() + seconds * (int64_t)OW_NS_PER_S;
+	pthread_mutex_unlock(&call->server->lock);
+}
+
+/* Cuts connections that take too long. A client that sends a byte now and then would never be too slow otherwise. */
+static void cut_late(struct server *s)
+{
+	int64_t now_ns = ow_clock_steady_ns();
+	pthread_mutex_lock(&s->lock);
+	for (unsigned i = 0; i < CALLS_MAX; i++) {
+		const struct call *call = &s->calls[i];
+		if (call->address[0] && now_ns > call->until_ns)
+			(void)shutdown(call->fd, SHUT_RDWR);
+	}
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -158,8 +183,9 @@ static bool has_hash(const char *text, size_t size, const char *hex)
 }
 
 /* "users HASH": waits until there are others. */
-static int answer_users(struct server *s, SSL *ssl, const char *request, BIO *out, struct ow_error *err)
+static int answer_users(struct call *call, SSL *ssl, const char *request, BIO *out, struct ow_error *err)
 {
+	struct server *s = call->server;
 	X509 *leaf = authenticated(s, ssl);
 	char *text = NULL;
 	size_t size = 0;
@@ -167,6 +193,7 @@ static int answer_users(struct server *s, SSL *ssl, const char *request, BIO *ou
 		return ow_error_set(err, EACCES, "only servers of the bus may know its users");
 	int r = 0;
 	bool same = true;
+	allow(call, OW_ENROL_POLL_S + OW_ENROL_WAIT_S);
 	for (int waited_ms = 0; r == 0 && same && waited_ms < OW_ENROL_POLL_S * 1000; waited_ms += USERS_EVERY_MS) {
 		if (waited_ms > 0)
 			usleep(USERS_EVERY_MS * 1000);
@@ -183,12 +210,12 @@ static int answer_users(struct server *s, SSL *ssl, const char *request, BIO *ou
 	return r;
 }
 
-static int answer(struct server *s, SSL *ssl, const char *request, BIO *out, struct ow_error *err)
+static int answer(struct call *call, SSL *ssl, const char *request, BIO *out, struct ow_error *err)
 {
 	if (strncmp(request, "users ", 6) == 0)
-		return answer_users(s, ssl, request, out, err);
+		return answer_users(call, ssl, request, out, err);
 	if (strncmp(request, "enrol ", 6) == 0 || strcmp(request, "renew") == 0)
-		return answer_certificate(s, ssl, request, out, err);
+		return answer_certificate(call->server, ssl, request, out, err);
 	return ow_error_set(err, EPROTO, "not a request that the authority of a fleet understands");
 }
 
@@ -228,7 +255,7 @@ static void converse(struct call *call, SSL *ssl)
 		return;
 	}
 	BIO *out = BIO_new(BIO_s_mem());
-	int r = out ? answer(s, ssl, request, out, &err) : -ENOMEM;
+	int r = out ? answer(call, ssl, request, out, &err) : -ENOMEM;
 	log_answer(s, call, ssl, request, r, &err);
 	OPENSSL_cleanse(request, size);
 	free(request);
@@ -248,9 +275,10 @@ static void *serve_call(void *arg)
 		converse(call, ssl);
 	SSL_free(ssl);
 	ERR_clear_error();
-	close(call->fd);
 	pthread_mutex_lock(&s->lock);
+	int fd = call->fd;
 	call->address[0] = 0;
+	close(fd);
 	s->open--;
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
@@ -286,7 +314,9 @@ static void start_call(struct server *s, int fd)
 	pthread_mutex_lock(&s->lock);
 	struct call *call = find_place(s, address);
 	if (call) {
-		*call = (struct call){.server = s, .fd = fd};
+		*call = (struct call){.server = s,
+		                      .fd = fd,
+		                      .until_ns = ow_clock_steady_ns() + OW_ENROL_WAIT_S * (int64_t)OW_NS_PER_S};
 		memcpy(call->address, address, sizeof address);
 		s->open++;
 	}
@@ -348,8 +378,9 @@ static void accept_calls(struct server *s, int listener)
 	struct pollfd wait[] = {{.fd = listener, .events = POLLIN}, {.fd = s->how->stop_fd, .events = POLLIN}};
 	for (;;) {
 		int fd;
-		if (poll(wait, 2, -1) < 0 && errno != EINTR)
+		if (poll(wait, 2, 1000) < 0 && errno != EINTR)
 			return;
+		cut_late(s);
 		if (wait[1].revents)
 			return;
 		if (!wait[0].revents)
@@ -367,6 +398,7 @@ static void drain(struct server *s)
 	__atomic_store_n(&s->stopping, true, __ATOMIC_RELAXED);
 	for (unsigned open = 1; open;) {
 		usleep(10000);
+		cut_late(s);
 		pthread_mutex_lock(&s->lock);
 		open = s->open;
 		pthread_mutex_unlock(&s->lock);

@@ -5,6 +5,7 @@ they cannot use; and nobody can do more than its certificate allows."""
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import time
 import unittest
@@ -247,6 +248,26 @@ class Attacks(unittest.TestCase):
             client.settle()
             self.assertEqual(self.fleet.status()["paris"]["point"], "paris")
         client.close()
+
+    def test_slow_clients(self):
+        """Connections that say nothing, or a byte now and then, are cut; then a point of the same address gets in."""
+        idle = [socket.create_connection(("127.0.0.1", self.fleet.serve_port)) for _ in range(6)]
+        hello = iter(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500))
+        started = time.monotonic()
+        self.fleet.start_point("oslo")
+        path = os.path.join(self.fleet.state("oslo"), "point.pem")
+        while not os.path.exists(path):
+            self.assertLess(time.monotonic() - started, 40, self.fleet.processes["oslo"].log())
+            byte = bytes([next(hello)])
+            for one in idle:
+                try:
+                    one.send(byte)
+                except OSError:
+                    pass
+            time.sleep(0.3)
+        print(f"in after {time.monotonic() - started:.0f} s")
+        for one in idle:
+            one.close()
 
     def test_revoked_is_out_at_once(self):
         fleet = self.fleet
