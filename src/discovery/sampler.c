@@ -94,8 +94,10 @@ int ow_vantage_sample_merge(struct ow_vantage_sample *sample, const struct ow_va
 	struct ow_sample_record *record = malloc((count + 1) * sizeof *record);
 	if (!record)
 		return -ENOMEM;
-	memcpy(record, sample->record, sample->count * sizeof *record);
-	memcpy(record + sample->count, more->record, more->count * sizeof *record);
+	if (sample->count)
+		memcpy(record, sample->record, sample->count * sizeof *record);
+	if (more->count)
+		memcpy(record + sample->count, more->record, more->count * sizeof *record);
 	free(sample->record);
 	sample->record = record;
 	sample->count = join_copies(record, count);

@@ -96,6 +96,14 @@ static void threads_merge(void **state)
 	assert_true(sample[0].tau == sample[2].tau && sample[0].packets == N);
 	for (uint32_t i = 0; i < sample[0].count; i++)
 		assert_true(sample[0].record[i].id == sample[2].record[i].id);
+	/* A thread that saw nothing adds nothing. */
+	struct ow_vantage_sample none = {.tau = UINT64_MAX, .end_ns = INT64_MAX}, nobody = none;
+	assert_int_equal(ow_vantage_sample_merge(&none, &nobody, K), 0);
+	assert_int_equal(ow_vantage_sample_merge(&none, &sample[2], K), 0);
+	assert_int_equal(none.count, sample[2].count);
+	assert_int_equal(ow_vantage_sample_merge(&none, &nobody, K), 0);
+	assert_true(none.count == sample[2].count && none.tau == sample[2].tau);
+	ow_vantage_sample_done(&none);
 	for (int i = 0; i < 3; i++)
 		ow_vantage_sample_done(&sample[i]);
 }
