@@ -272,12 +272,12 @@ static void mark_named(const struct path *path, const struct ow_monitor_verdict 
  */
 static bool is_of_clocks(const struct ow_plane_watch *watch, const struct ow_plane_watch *back)
 {
-	double usual, spread, usual_back;
+	double usual, usual_back;
 	double error_ns = watch->last.clock_error_ns;
-	if (!watch->last.has_delay || !ow_watch_usual(watch, &usual, &spread) || error_ns == 0)
+	if (!watch->last.has_delay || !ow_watch_median(watch, &usual) || error_ns == 0)
 		return false;
 	double excess = watch->last.mean_ns - usual;
-	if (back && back->last.has_delay && ow_watch_usual(back, &usual_back, &spread))
+	if (back && back->last.has_delay && ow_watch_median(back, &usual_back))
 		return back->last.mean_ns - usual_back < -excess / 2;
 	return isnan(error_ns) || excess <= 2 * error_ns;
 }

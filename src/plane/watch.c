@@ -2,6 +2,7 @@
 /* A segment's usual delay and loss, and the cumulative sums that detect changes. */
 #include "plane/watch.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A smaller spread is below the resolution of the clock. */
@@ -111,6 +112,24 @@ bool ow_watch_usual(const struct ow_plane_watch *watch, double *ret_mean_ns, dou
 	moments(&watch->delay, ret_mean_ns, ret_spread_ns);
 	if (*ret_spread_ns < SPREAD_MIN_NS)
 		*ret_spread_ns = SPREAD_MIN_NS;
+	return true;
+}
+
+static int by_value(const void *pa, const void *pb)
+{
+	double a = *(const double *)pa, b = *(const double *)pb;
+	return (a > b) - (a < b);
+}
+
+bool ow_watch_median(const struct ow_plane_watch *watch, double *ret_median_ns)
+{
+	double sorted[OW_WATCH_HISTORY];
+	uint32_t count = watch->delay.count;
+	if (count < OW_WATCH_LEARN)
+		return false;
+	memcpy(sorted, watch->delay.history, count * sizeof(*sorted));
+	qsort(sorted, count, sizeof(*sorted), by_value);
+	*ret_median_ns = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 	return true;
 }
 

@@ -69,5 +69,7 @@ void ow_watch_init(struct ow_plane_watch *watch);
 void ow_watch_add(struct ow_plane_watch *watch, const struct ow_watch_sample *sample, double threshold);
 /* The usual mean delay and its standard deviation over intervals; false while learning. */
 bool ow_watch_usual(const struct ow_plane_watch *watch, double *ret_mean_ns, double *ret_spread_ns);
+/* The median of the usual mean delays, on which single outliers have no influence; false while learning. */
+bool ow_watch_median(const struct ow_plane_watch *watch, double *ret_median_ns);
 /* The usual loss ratio; false while learning. */
 bool ow_watch_usual_loss(const struct ow_plane_watch *watch, double *ret_ratio);

@@ -30,7 +30,7 @@ def address(of, towards):
     raise KeyError((of, towards))
 
 
-class Network:
+class Network(router.Cabled):
     """A router is a namespace with interfaces toB, toF, ...; all cables end in a namespace of their own."""
 
     def __init__(self, cables):
@@ -38,14 +38,11 @@ class Network:
             raise router.Unavailable("frr is not installed")
         self.folder = tempfile.mkdtemp(prefix="oneway-ospf-")
         os.chmod(self.folder, 0o755)
-        self.where, self.daemons = {}, []
-        self.cables = None
+        self.daemons = []
+        super().__init__(ROUTERS)
         try:
-            for name in (*ROUTERS, "cables"):
-                self.where[name] = router.holder()
             self.connect()
-            self.cables = self.start("cables", "nice", "-n", "-15", cables, *(f"{a}{b},{b}{a}" for a, b, _ in LINKS), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            assert self.cables.stdout.readline() == "ready\n"
+            self.plug(cables, [(a, b) for a, b, _ in LINKS], ["nice", "-n", "-15"])
             for a, b, _ in LINKS:
                 self.impair(a, b)
                 self.impair(b, a)
@@ -58,15 +55,6 @@ class Network:
         except BaseException:
             self.close()
             raise
-
-    def prefix(self, name):
-        return ["nsenter", "-t", str(self.where[name].pid), "-n"]
-
-    def run(self, name, *command):
-        return subprocess.run([*self.prefix(name), *command], check=True, capture_output=True, text=True).stdout
-
-    def start(self, name, *command, **options):
-        return subprocess.Popen([*self.prefix(name), *command], **options)
 
     def connect(self):
         for name in self.where:
@@ -86,10 +74,7 @@ class Network:
                 self.run("cables", "ip", "link", "set", f"{near}{far}", "up")
 
     def impair(self, near, far, delay_us=200, loss=0):
-        """What near sends to far over their cable."""
-        self.cables.stdin.write(f"{near}{far} {delay_us} {loss}\n")
-        self.cables.stdin.flush()
-        assert self.cables.stdout.readline() == "ok\n"
+        super().impair(near, far, delay_us, loss)
 
     def start_frr(self, name):
         folder = os.path.join(self.folder, name)
@@ -140,17 +125,8 @@ class Network:
         raise AssertionError(f"no routes after {PATIENCE} s; links known: {known}")
 
     def close(self):
-        if self.cables:
-            self.cables.stdin.close()
-            self.cables.stdout.close()
-            self.cables.kill()
-            self.cables.wait()
         for daemon in self.daemons:
             daemon.kill()
             daemon.wait()
-        for process in self.where.values():
-            process.kill()
-            process.wait()
-            process.stdout.close()
-            process.stderr.close()
+        super().close()
         shutil.rmtree(self.folder, ignore_errors=True)

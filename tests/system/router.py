@@ -20,6 +20,47 @@ def holder():
     return process
 
 
+class Cabled:
+    """Routers by their names; the cables between them all end in a namespace of its own, with interfaces AB and BA."""
+
+    def __init__(self, names):
+        self.where, self.cables = {}, None
+        for name in (*names, "cables"):
+            self.where[name] = holder()
+
+    def prefix(self, name):
+        return ["nsenter", "-t", str(self.where[name].pid), "-n"]
+
+    def run(self, name, *command, text=None):
+        return subprocess.run([*self.prefix(name), *command], check=True, capture_output=True, text=True, input=text).stdout
+
+    def start(self, name, *command, **options):
+        return subprocess.Popen([*self.prefix(name), *command], **options)
+
+    def plug(self, program, links, priority):
+        """Starts the cables (tests/system/cables.c) between these pairs, with a command in front."""
+        self.cables = self.start("cables", *priority, program, *(f"{a}{b},{b}{a}" for a, b in links), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.cables.stdout.readline() == "ready\n"
+
+    def impair(self, near, far, delay_us, loss=0):
+        """What near sends to far over their cable."""
+        self.cables.stdin.write(f"{near}{far} {delay_us} {loss}\n")
+        self.cables.stdin.flush()
+        assert self.cables.stdout.readline() == "ok\n"
+
+    def close(self):
+        if self.cables:
+            self.cables.stdin.close()
+            self.cables.stdout.close()
+            self.cables.kill()
+            self.cables.wait()
+        for process in self.where.values():
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+
+
 class Router:
     """host one - r1 [router] r2 - host two; 10.1.0.2 and 10.2.0.2 are the hosts."""
 

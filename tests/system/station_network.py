@@ -46,19 +46,15 @@ def is_noise(finding):
     return not finding["loss"] and finding["now_ns"] - finding["usual_ns"] < (SLOW_US - DELAY_US) * 1000 / 2
 
 
-class Network:
+class Network(router.Cabled):
     """Routers with one-letter names, and cables between some of them."""
 
     def __init__(self, names, links):
         self.names, self.links = names, links
-        self.where, self.cables = {}, None
+        super().__init__(names)
         try:
-            for name in (*names, "cables"):
-                self.where[name] = router.holder()
             self.connect()
-            self.cables = self.start("cables", "chrt", "-f", "10", os.environ["CABLES"], *(f"{a}{b},{b}{a}" for a, b in links),
-                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            assert self.cables.stdout.readline() == "ready\n"
+            self.plug(os.environ["CABLES"], links, ["chrt", "-f", "10"])
             for a, b in links:
                 self.impair(a, b)
                 self.impair(b, a)
@@ -68,15 +64,6 @@ class Network:
         except BaseException:
             self.close()
             raise
-
-    def prefix(self, name):
-        return ["nsenter", "-t", str(self.where[name].pid), "-n"]
-
-    def run(self, name, *args, text=None):
-        return subprocess.run([*self.prefix(name), *args], check=True, capture_output=True, text=True, input=text).stdout
-
-    def start(self, name, *args, **options):
-        return subprocess.Popen([*self.prefix(name), *args], **options)
 
     def loopback(self, name):
         return f"10.255.0.{self.names.index(name) + 1}"
@@ -125,22 +112,7 @@ class Network:
         self.run(name, "ip", "route", "replace", f"{self.loopback(to)}/32", "via", self.address(hop, name), "src", self.loopback(name))
 
     def impair(self, near, far, delay_us=DELAY_US, loss=0):
-        """What near sends to far."""
-        self.cables.stdin.write(f"{near}{far} {delay_us} {loss}\n")
-        self.cables.stdin.flush()
-        assert self.cables.stdout.readline() == "ok\n"
-
-    def close(self):
-        if self.cables:
-            self.cables.stdin.close()
-            self.cables.stdout.close()
-            self.cables.kill()
-            self.cables.wait()
-        for process in self.where.values():
-            process.kill()
-            process.wait()
-            process.stdout.close()
-            process.stderr.close()
+        super().impair(near, far, delay_us, loss)
 
 
 class Run:

@@ -134,6 +134,8 @@ class Scarce(command.Case):
         self.both(7, "plane", "plan", self.path("network.intra"), "--planner", "beam", "--json")
         self.both(7, "plane", "sets", self.path("network.intra"), "-m", "C,F", "--json")
         self.both(7, "plane", "monitor", self.path("station.yaml"), self.path("results.jsonl"), "--json")
+        # Without a network: lanes, and incidents into a file.
+        self.both(7, "plane", "monitor", "--incidents", self.path("incidents"), self.path("results.jsonl"))
 
     def test_point(self):
         """Its start: keys, captures, store, metrics, sandbox, threads; and its end."""
