@@ -154,10 +154,9 @@ int ow_config_merge(struct ow_yaml *tree, const char *desired, size_t size, stru
 	return r;
 }
 
-/* Version of the desired state that was accepted last; 0 = none. */
-static uint64_t accepted_version(const char *folder)
+uint64_t ow_desired_version(const char *folder, const char *name)
 {
-	char *path = ow_state_path(folder, OW_FLEET_ACCEPTED), *bytes = NULL;
+	char *path = ow_state_path(folder, name), *bytes = NULL;
 	size_t size;
 	struct ow_desired_head head = {0};
 	struct ow_error ignored;
@@ -171,7 +170,7 @@ static uint64_t accepted_version(const char *folder)
 int ow_config_reject(const struct ow_config *config, const struct ow_error *why, struct ow_error *err)
 {
 	if (!config->fleet.version || config->fleet.refused ||
-	    accepted_version(config->fleet.state) == config->fleet.version)
+	    ow_desired_version(config->fleet.state, OW_FLEET_ACCEPTED) == config->fleet.version)
 		return 0;
 	char *path = ow_state_path(config->fleet.state, OW_FLEET_TRIED), *text = NULL;
 	int n = asprintf(&text, "%ju %.400s", (uintmax_t)config->fleet.version, why->text);

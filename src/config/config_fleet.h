@@ -33,6 +33,9 @@ struct ow_desired_head {
 };
 int ow_desired_head(const char *bytes, size_t size, struct ow_desired_head *ret_head, struct ow_error *err);
 
+/* The version of a desired state in the state folder: OW_FLEET_DESIRED or OW_FLEET_ACCEPTED. 0 = there is none. */
+uint64_t ow_desired_version(const char *folder, const char *name);
+
 /* "FOLDER/NAME", to be freed; NULL if there is not enough memory. */
 char *ow_state_path(const char *folder, const char *name);
 

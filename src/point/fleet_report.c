@@ -2,7 +2,6 @@
 #include "point/fleet_report.h"
 
 #include "base/clock.h"
-#include "base/state_file.h"
 #include "base/time.h"
 #include "config/config_fleet.h"
 #include "exchange/session.h"
@@ -109,16 +108,10 @@ static uint64_t look_of(const char *path)
 }
 
 /* Whether the desired state was replaced after the configuration was read. */
-static bool is_other(const char *path, const struct ow_config *config)
+static bool is_other(const struct ow_config *config)
 {
-	char *bytes = NULL;
-	size_t size;
-	struct ow_desired_head head = {0};
-	struct ow_error ignored;
-	if (path && ow_state_read(path, OW_YAML_BYTES_MAX, &bytes, &size, &ignored) == 0)
-		(void)ow_desired_head(bytes, size, &head, &ignored);
-	free(bytes);
-	return head.version && head.version != config->fleet.version && head.version != config->fleet.refused;
+	uint64_t version = ow_desired_version(config->fleet.state, OW_FLEET_DESIRED);
+	return version && version != config->fleet.version && version != config->fleet.refused;
 }
 
 bool ow_fleet_report_news(struct ow_fleet_report *report, const struct ow_config *config)
@@ -128,7 +121,7 @@ bool ow_fleet_report_news(struct ow_fleet_report *report, const struct ow_config
 	char *desired = ow_state_path(config->fleet.state, OW_FLEET_DESIRED),
 	     *certificate = ow_state_path(config->fleet.state, OW_FLEET_CERTIFICATE);
 	uint64_t files = look_of(desired) * 37 + look_of(certificate);
-	bool news = report->files ? files != report->files : is_other(desired, config);
+	bool news = report->files ? files != report->files : is_other(config);
 	report->files = files;
 	free(desired);
 	free(certificate);
