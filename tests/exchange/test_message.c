@@ -212,6 +212,23 @@ static void refuse_to_encode(const struct ow_message *m)
 	assert_true(err.text[0] != 0);
 }
 
+/* The histogram of a result has all of its packets; of a minute, some intervals may have none. */
+static void test_histogram_of_packets(void **state)
+{
+	(void)state;
+	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = 7, .interval = 3};
+	size_t size;
+	m.told.result = every_field(0);
+	m.told.result.sample_shift = 0;
+	ow_delay_histogram_sample((const int64_t[]){1}, 1, 1, &m.told.result.delays);
+	m.told.result.intervals = 60;
+	ow_message_choose(&m.told, NULL);
+	free(encode(&m, &size));
+	m.told.result.intervals = 0;
+	ow_message_choose(&m.told, NULL);
+	refuse_to_encode(&m);
+}
+
 static void test_ranges(void **state)
 {
 	(void)state;
@@ -308,13 +325,10 @@ static void test_cut_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_cut_and_trailing),
-		cmocka_unit_test(test_changed),
-		cmocka_unit_test(test_every_field),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_golden),           cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_cut_and_trailing), cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_every_field),      cmocka_unit_test(test_histogram_of_packets),
+		cmocka_unit_test(test_ranges),           cmocka_unit_test(test_text),
 		cmocka_unit_test(test_cut_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
