@@ -19,6 +19,8 @@
 #define CONNECT_WAIT_MS  3000
 /* Servers in the list of URLs. */
 #define URLS_MAX 16
+/* Messages to streams that are on their way at first. */
+#define WINDOW_FIRST 256
 /* Requests that wait too long, and pulls, are looked at this often. */
 #define TICK_MS 50
 
@@ -407,6 +409,7 @@ static int name_inbox(struct ow_bus *bus, struct ow_error *err)
 	snprintf(bus->inbox, sizeof bus->inbox, "_IN.%s.%016jx%016jx", bus->options.name, (uintmax_t)random[0],
 	         (uintmax_t)random[1]);
 	bus->next_id = bus->oldest_id = 1;
+	bus->window = WINDOW_FIRST;
 	char all[sizeof bus->inbox + 2];
 	snprintf(all, sizeof all, "%s.*", bus->inbox);
 	return ow_bus_subscribe(bus, all, ow_bus_answer, bus, err);

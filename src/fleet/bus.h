@@ -81,7 +81,7 @@ enum ow_bus_outcome {
 typedef void ow_bus_published(void *arg, enum ow_bus_outcome outcome, const char *why);
 
 /* How many messages may be published now. 0 without a connection, while the stream does not take messages (with growing
- * pauses), and while OW_BUS_OPEN_MAX are not acknowledged. */
+ * pauses), and while too many are not acknowledged: fewer after failures, never more than OW_BUS_OPEN_MAX. */
 unsigned ow_bus_room(const struct ow_bus *bus);
 #define OW_BUS_OPEN_MAX 4096
 /* Publishes to a stream. `id`: a repetition with the same id is stored once; NULL = no id. */

@@ -11,7 +11,7 @@
 /* A request whose answer has not come. */
 struct ow_bus_open {
 	uint64_t id; /* 0 = none */
-	int64_t deadline_ns;
+	int64_t sent_ns, deadline_ns;
 	ow_bus_handler *handler;
 	ow_bus_published *published; /* of a published message; then there is no handler */
 	void *arg;
@@ -53,6 +53,8 @@ struct ow_bus {
 	unsigned open_count;
 	int64_t publish_ns; /* not before, because the stream did not take messages */
 	int64_t publish_pause_ns;
+	int64_t failed_ns; /* when the last failure was noticed */
+	double window; /* messages that may be on their way; grows with each that is stored, and is halved at a failure */
 
 	struct ow_bus_pull pull[4];
 	unsigned pulls;

@@ -14,6 +14,7 @@
 /* If the stream does not take messages: pauses grow from the first to the second. */
 #define PUBLISH_LEAST_NS (100 * OW_NS_PER_MS)
 #define PUBLISH_MOST_NS  (10 * OW_NS_PER_S)
+#define WINDOW_LEAST     4.0
 /* A pull that the server forgot is asked for again. */
 #define PULL_AGAIN_NS (OW_BUS_PULL_EXPIRES_NS + OW_NS_PER_S)
 /* The least time between two requests of a pull that is refused. */
@@ -33,7 +34,11 @@ static int open_request(struct ow_bus *bus, const struct ow_bus_open *request, c
 		return ow_error_set(err, EAGAIN, "too many requests are open");
 	*slot = *request;
 	slot->id = bus->next_id++;
-	slot->deadline_ns = ow_clock_steady_ns() + OW_BUS_WAIT_MS * OW_NS_PER_MS;
+	slot->sent_ns = ow_clock_steady_ns();
+	slot->deadline_ns = slot->sent_ns + OW_BUS_WAIT_MS * OW_NS_PER_MS;
+	/* Servers that are slow become slower if everything is sent again too soon. */
+	if (slot->published)
+		slot->deadline_ns += bus->publish_pause_ns;
 	bus->open_count++;
 	snprintf(ret_reply, OW_BUS_SUBJECT, "%s.%" PRIx64, bus->inbox, slot->id);
 	return 0;
@@ -111,7 +116,27 @@ unsigned ow_bus_room(const struct ow_bus *bus)
 {
 	if (!bus->connected || ow_clock_steady_ns() < bus->publish_ns)
 		return 0;
-	return OW_BUS_OPEN_MAX - bus->open_count;
+	return bus->open_count < (unsigned)bus->window ? (unsigned)bus->window - bus->open_count : 0;
+}
+
+/* Fewer messages at a time after a failure, more after each that was stored: as TCP does, so that the bus is not flooded with
+ * repetitions when it is slow. */
+static void note_outcome(struct ow_bus *bus, const struct ow_bus_open *request, bool stored)
+{
+	int64_t now_ns = ow_clock_steady_ns();
+	if (stored) {
+		bus->window = bus->window + 1 < OW_BUS_OPEN_MAX ? bus->window + 1 : OW_BUS_OPEN_MAX;
+		/* What was sent before the pause says nothing about now. */
+		if (request->sent_ns >= bus->publish_ns)
+			bus->publish_pause_ns = 0;
+		return;
+	}
+	/* All that were sent before the pause fail together: they are one failure. */
+	if (request->sent_ns < bus->failed_ns)
+		return;
+	bus->failed_ns = now_ns;
+	bus->window = bus->window / 2 > WINDOW_LEAST ? bus->window / 2 : WINDOW_LEAST;
+	bus->publish_ns = ow_bus_pause_until(&bus->publish_pause_ns, PUBLISH_LEAST_NS, PUBLISH_MOST_NS, now_ns);
 }
 
 int ow_bus_publish(struct ow_bus *bus, const char *subject, const char *id, const void *data, size_t size,
@@ -154,12 +179,7 @@ static void finish(struct ow_bus *bus, struct ow_bus_open *slot, const struct ow
 		return;
 	}
 	enum ow_bus_outcome outcome = outcome_of(message, why, sizeof why);
-	if (outcome == OW_BUS_STORED || outcome == OW_BUS_DUPLICATE)
-		bus->publish_ns = bus->publish_pause_ns = 0;
-	/* All that were sent before the pause fail together: they are one failure. */
-	else if (ow_clock_steady_ns() >= bus->publish_ns)
-		bus->publish_ns = ow_bus_pause_until(&bus->publish_pause_ns, PUBLISH_LEAST_NS, PUBLISH_MOST_NS,
-		                                     ow_clock_steady_ns());
+	note_outcome(bus, &request, outcome == OW_BUS_STORED || outcome == OW_BUS_DUPLICATE);
 	request.published(request.arg, outcome, why);
 }
 
