@@ -269,10 +269,10 @@ static int map_stream(const struct arguments *args, struct ow_map *ret_map, stru
 	int r = ow_fleet_open(ow_cli_fleet_dir(args->dir), &fleet, err);
 	if (r == 0)
 		r = ow_control_open(fleet, "controller", &bus, err);
+	ow_fleet_close(fleet); /* and its lock: others need not wait for the stream */
 	if (r == 0)
 		r = ow_fleet_map(bus, ow_clock_real_ns(), ret_map, &wrong, err);
 	ow_bus_free(bus);
-	ow_fleet_close(fleet);
 	if (wrong)
 		ow_cli_say("oneway " COMMAND
 		           ": warning: %ju %s left out: damaged, of a wrong time, or of another point",

@@ -290,7 +290,8 @@ int ow_bus_each(struct ow_bus *bus, const char *stream, const char *filter, bool
 	if (r < 0)
 		return r;
 	int64_t heard_ns = ow_clock_steady_ns();
-	while (pending && !each.done && r == 0) {
+	/* What comes in the meantime does not count: a busy stream would have no end. */
+	while (each.count < pending && !each.done && r == 0) {
 		uint64_t before = each.count;
 		ow_bus_poll(bus, 50);
 		if (each.count > before)
