@@ -13,6 +13,14 @@ static void check(int good)
 		abort();
 }
 
+/* There is one network: a file, FRR, or the segments, by a map or all of them. Only segments need no targets. */
+static void check_network(const struct ow_station *station)
+{
+	check(!station->network + !station->vtysh + !station->map >= 2);
+	check(!station->vtysh_socket || station->vtysh);
+	check(station->targets > 0 || ow_station_by_segments(station));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct scratch file;
@@ -31,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char place[OW_PLACE_TEXT];
 	if (ow_station_place(station, &result, place))
 		check(memchr(place, 0, sizeof place) != NULL);
-	check(station->refresh_ns > 0 && (station->network || station->vtysh));
+	check_network(station);
+	check(station->refresh_ns > 0);
 	ow_station_free(station);
 	return 0;
 }
