@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define CONNECT_MS 10000
+#define READ_TRIES 3
 
 /* "a\nb\n" becomes "a,b". */
 static int read_urls(const struct ow_fleet *fleet, char **ret_urls, struct ow_error *err)
@@ -104,8 +105,13 @@ static void take(void *arg, const struct ow_bus_message *message)
 
 int ow_healths_read(struct ow_healths *healths, struct ow_bus *bus, struct ow_error *err)
 {
-	healths->count = healths->damaged = 0;
-	return ow_bus_each(bus, OW_STREAM_HEALTH, "ow.h.>", true, take, healths, err);
+	int r = -ETIMEDOUT;
+	/* A point that reports while they are read replaces a message that was announced. */
+	for (unsigned tries = 0; r == -ETIMEDOUT && tries < READ_TRIES; tries++) {
+		healths->count = healths->damaged = 0;
+		r = ow_bus_each(bus, OW_STREAM_HEALTH, "ow.h.>", true, take, healths, err);
+	}
+	return r;
 }
 
 bool ow_health_is_fresh(const struct ow_health *health, int64_t now_ns)

@@ -267,14 +267,17 @@ static int wait_for(const struct ow_rollout *how, const struct ow_healths *befor
 	int64_t until = ow_clock_steady_ns() + how->plan->wait_ns;
 	for (;;) {
 		int r = look(how, before, step, err);
-		if (r < 0 || step->pending == 0)
+		if (r == -ECANCELED || (r == 0 && step->pending == 0))
 			return r;
 		if (how->interrupted && *how->interrupted)
 			return ow_error_set(err, ECANCELED, "interrupted");
+		/* A bus that does not answer now may do so in time. */
 		if (ow_clock_steady_ns() >= until)
-			return ow_error_set(err, ECANCELED, "%s has not reported version %ju (%u %s so)",
-			                    step->first_pending, (uintmax_t)how->changes->version, step->pending,
-			                    ow_plural(step->pending, "point does", "points do"));
+			return r < 0 ? r
+			             : ow_error_set(err, ECANCELED,
+			                            "%s has not reported version %ju; %u of %u points have not",
+			                            step->first_pending, (uintmax_t)how->changes->version,
+			                            step->pending, step->until - step->from);
 		ow_bus_poll(how->bus, LOOK_MS);
 	}
 }
