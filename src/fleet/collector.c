@@ -400,8 +400,10 @@ static bool is_due(const struct ow_collector *c, int64_t now_ns)
 
 void ow_collector_work(struct ow_collector *c, int wait_ms)
 {
-	/* Rows that wait for the database are limited; the others wait in the stream. */
-	ow_bus_pause(c->bus, c->rows >= c->options.rows || c->pause_ns > 0);
+	/* Rows that wait for the database are limited; the others wait in the stream. After a failure without rows, the next
+	 * rows are the next attempt. */
+	bool failing = c->pause_ns > 0 && (c->replies > 0 || ow_clock_steady_ns() < c->retry_ns);
+	ow_bus_pause(c->bus, c->rows >= c->options.rows || failing);
 	int wait = c->replies && wait_ms > 20 ? 20 : wait_ms;
 	ow_bus_poll(c->bus, wait);
 	int64_t now_ns = ow_clock_steady_ns();
