@@ -241,6 +241,24 @@ static void gaps_are_asked_for(void **state)
 	assert_non_null(strstr(asked, "\"minute\""));
 }
 
+/* The connection to the database breaks while there are no rows: the next ones are stored all the same. */
+static void a_failure_without_rows_is_no_end(void **state)
+{
+	(void)state;
+	struct ow_collector_counts before = counts();
+	struct ow_interval_result r = minute_of("wien", "rome", ow_clock_real_ns() / MINUTE * MINUTE - 3 * MINUTE, 5);
+	ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename "
+	    "IS NOT NULL"
+	    " AND backend_type = 'client backend'");
+	/* Longer than the pause between two looks at the partitions. */
+	for (int64_t until = ow_clock_steady_ns() + 6 * SECOND; ow_clock_steady_ns() < until;) {
+		ow_collector_work(collector[0], 20);
+		ow_collector_work(collector[1], 20);
+	}
+	publish("wien", &r);
+	work_until(before.stored + before.kept + before.refused + before.undecodable + 1);
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -282,6 +300,7 @@ int main(void)
 		cmocka_unit_test(what_is_wrong_is_dropped),
 		cmocka_unit_test(events_are_stored),
 		cmocka_unit_test(gaps_are_asked_for),
+		cmocka_unit_test(a_failure_without_rows_is_no_end),
 	};
 	if (!getenv("ONEWAY_POSTGRES") || !nats_server_make(&server))
 		return 77;
