@@ -428,7 +428,7 @@ static void probe(const struct ow_trace *t, const uint8_t *missing, unsigned k, 
 	for (; at < 1; at += ow_random_exponential(random) / probe_rate[k]) {
 		if (missing[(size_t)(at * (double)t->packets)])
 			continue;
-		double delay = (double)ow_sampler_next(&t->sampler, random);
+		double delay = (double)ow_delay_sampler_next(&t->sampler, random);
 		got++;
 		sum += delay;
 		squares += delay * delay;

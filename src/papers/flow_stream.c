@@ -3,7 +3,7 @@
 #include "papers/flow_stream.h"
 
 #include "sim/queue.h"
-#include "papers/sampler.h"
+#include "papers/delay_sampler.h"
 #include "sim/sort.h"
 #include <errno.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 
 struct ow_flow_passage {
 	const struct ow_flow_path *path;
-	struct ow_sampler sampler[OW_SIM_PATHS];
+	struct ow_delay_sampler sampler[OW_SIM_PATHS];
 	struct ow_queue queue[OW_SIM_PATHS];
 	struct ow_random random;
 	struct ow_loss loss;
@@ -60,7 +60,7 @@ int ow_flow_passage_create(const struct ow_flow_path *path, struct ow_flow_passa
 		else if (model->kind == OW_SIM_RED)
 			ow_queue_init_red(&passage->queue[i], model->a);
 		else
-			ow_sampler_init(&passage->sampler[i], model);
+			ow_delay_sampler_init(&passage->sampler[i], model);
 	}
 	*ret_passage = passage;
 	return 0;
@@ -106,7 +106,7 @@ int64_t ow_flow_passage_next(struct ow_flow_passage *passage, uint64_t flow, uin
 	if (ow_model_is_queue(&passage->path->delay.path[i]))
 		delay_ns = ow_queue_pass(&passage->queue[i], since_ns, len, &passage->random);
 	else
-		delay_ns = (int64_t)((double)ow_sampler_next(&passage->sampler[i], &passage->random) *
+		delay_ns = (int64_t)((double)ow_delay_sampler_next(&passage->sampler[i], &passage->random) *
 		                     factor_of(passage, flow));
 	return delay_ns < 0 ? -1 : delay_ns + passage->path->base_ns;
 }

@@ -7,7 +7,7 @@
  */
 #include "papers/stream.h"
 
-#include "papers/sampler.h"
+#include "papers/delay_sampler.h"
 #include "sim/sort.h"
 #include <errno.h>
 #include <math.h>
@@ -23,7 +23,7 @@ enum drift { PRE_START, POST_START, PRE_END, POST_END };
 struct maker {
 	const struct ow_stream_params *params;
 	struct ow_sim_delay delay;
-	struct ow_sampler *sampler; /* one for each path */
+	struct ow_delay_sampler *sampler; /* one for each path */
 	struct ow_random random;
 	struct ow_made_stream *out;
 	double gap_ns;
@@ -39,7 +39,7 @@ static int64_t next_delay(struct maker *m)
 		while (path + 1 < m->delay.paths && u >= m->delay.path[path].weight)
 			u -= m->delay.path[path++].weight;
 	}
-	return ow_sampler_next(&m->sampler[path], &m->random) + m->params->clock_offset_ns;
+	return ow_delay_sampler_next(&m->sampler[path], &m->random) + m->params->clock_offset_ns;
 }
 
 /*
@@ -211,7 +211,7 @@ int ow_stream_make(const struct ow_stream_params *params, struct ow_made_stream 
 	r = allocate(&m, &spare);
 	if (r == 0) {
 		for (unsigned i = 0; i < m.delay.paths; i++)
-			ow_sampler_init(&m.sampler[i], &m.delay.path[i]);
+			ow_delay_sampler_init(&m.sampler[i], &m.delay.path[i]);
 		ow_random_seed(&m.random, params->seed);
 		m.gap_ns = (double)params->interval_ns / (double)params->packets;
 		make(&m, spare);

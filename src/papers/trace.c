@@ -14,7 +14,7 @@
 int ow_trace_make(struct ow_trace *trace, const struct ow_sim_model *model, size_t packets, int64_t gap_ns,
                   uint64_t seed)
 {
-	ow_sampler_init(&trace->sampler, model);
+	ow_delay_sampler_init(&trace->sampler, model);
 	trace->packets = packets;
 	trace->gap_ns = gap_ns;
 	trace->seed = ow_mix64(seed);
@@ -24,7 +24,7 @@ int ow_trace_make(struct ow_trace *trace, const struct ow_sim_model *model, size
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	for (size_t i = 0; i < packets; i++) {
-		int64_t d = ow_sampler_next(&trace->sampler, &random);
+		int64_t d = ow_delay_sampler_next(&trace->sampler, &random);
 		trace->delay_ns[i] = d < INT32_MAX ? (int32_t)d : INT32_MAX;
 	}
 	return 0;
@@ -45,7 +45,7 @@ static void drift_in(const struct ow_trace *t, uint64_t count, bool end, struct 
 	for (uint64_t first = 0; first < count; first += BLOCK) {
 		size_t bs = count - first < BLOCK ? (size_t)(count - first) : BLOCK;
 		for (size_t i = 0; i < bs; i++) {
-			int64_t delay = ow_sampler_next(&t->sampler, random);
+			int64_t delay = ow_delay_sampler_next(&t->sampler, random);
 			b[i] = (struct ow_sighting){ow_mix64((t->seed ^ NEIGHBOUR) + 2 * (first + i) + end),
 			                            (end ? last : 0) + delay};
 		}

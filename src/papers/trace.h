@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "papers/sampler.h"
+#include "papers/delay_sampler.h"
 #include "synopsis/synopsis.h"
 
 /*
@@ -13,7 +13,7 @@ struct ow_trace {
 	size_t packets;
 	int64_t gap_ns; /* between packets */
 	uint64_t seed;
-	struct ow_sampler sampler;
+	struct ow_delay_sampler sampler;
 	int32_t *delay_ns; /* cut at 2 s */
 };
 

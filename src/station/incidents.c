@@ -7,7 +7,7 @@
 #include "base/id_map.h"
 #include "base/time.h"
 #include "base/word.h"
-#include "station/silence.h"
+#include "station/silent_points.h"
 
 #include <errno.h>
 #include <math.h>
@@ -65,13 +65,13 @@ struct ow_incidents {
 	struct ow_id_map by_name;
 	uint32_t *of_target; /* the subject of each target */
 	uint32_t targets, targets_room;
-	struct ow_silence *silence;
+	struct ow_silent_points *silence;
 };
 
 int ow_incidents_create(ow_incident_sink *sink, void *arg, struct ow_incidents **ret_incidents)
 {
 	struct ow_incidents *incidents = calloc(1, sizeof(*incidents));
-	if (!incidents || ow_silence_create(&incidents->silence) < 0) {
+	if (!incidents || ow_silent_points_create(&incidents->silence) < 0) {
 		free(incidents);
 		return -ENOMEM;
 	}
@@ -92,7 +92,7 @@ void ow_incidents_free(struct ow_incidents *incidents)
 	free(incidents->subject);
 	free(incidents->of_target);
 	ow_id_map_done(&incidents->by_name);
-	ow_silence_free(incidents->silence);
+	ow_silent_points_free(incidents->silence);
 	free(incidents);
 }
 
@@ -357,18 +357,18 @@ static int find_silence(struct ow_incidents *incidents, const struct ow_monitor_
                         bool *ret_any)
 {
 	int r = 0;
-	ow_silence_clear(incidents->silence);
-	*ret_any = ow_silence_was(incidents->silence);
+	ow_silent_points_clear(incidents->silence);
+	*ret_any = ow_silent_points_was(incidents->silence);
 	for (uint32_t i = 0; i < count && r == 0; i++) {
 		const struct subject *subject = &incidents->subject[incidents->of_target[i]];
 		*ret_any |= subject->silent || (subject->open && subject->open->kind == OW_INCIDENT_UNMEASURED);
 		/* The lanes of a point do not end in the same interval: those that are quiet for a while count, too. */
 		if (subject->target->place && subject->was_known)
-			r = ow_silence_add(incidents->silence, verdict[i].target->from, verdict[i].target->to,
-			                   incidents->of_target[i], subject->quiet, subject->unknown_ns);
+			r = ow_silent_points_add(incidents->silence, verdict[i].target->from, verdict[i].target->to,
+			                         incidents->of_target[i], subject->quiet, subject->unknown_ns);
 	}
 	if (r == 0 && *ret_any)
-		ow_silence_find(incidents->silence);
+		ow_silent_points_find(incidents->silence);
 	return r;
 }
 
@@ -379,16 +379,16 @@ static int find_silence(struct ow_incidents *incidents, const struct ow_monitor_
 static bool forget_returned(struct ow_incidents *incidents, const struct ow_monitor_verdict *verdict, uint32_t count,
                             int64_t now_ns)
 {
-	const struct ow_silence_group *group;
+	const struct ow_silent_group *group;
 	bool any = false;
-	for (uint32_t g = 0; (group = ow_silence_group(incidents->silence, g)); g++) {
+	for (uint32_t g = 0; (group = ow_silent_points_group(incidents->silence, g)); g++) {
 		uint32_t known = find_subject(incidents, group->name);
 		if (group->silent || known == OW_ID_MAP_NONE || !incidents->subject[known].open)
 			continue;
 		for (uint32_t i = 0; i < count; i++) {
 			struct subject *subject = &incidents->subject[incidents->of_target[i]];
 			if (subject->unknown_ns == NEVER ||
-			    !ow_silence_contains(group, verdict[i].target->from, verdict[i].target->to))
+			    !ow_silent_group_contains(group, verdict[i].target->from, verdict[i].target->to))
 				continue;
 			subject->unknown_ns = now_ns;
 			subject->quiet = subject->silent = false;
@@ -401,18 +401,18 @@ static bool forget_returned(struct ow_incidents *incidents, const struct ow_moni
 static int update_silence(struct ow_incidents *incidents, const struct ow_monitor_verdict *verdict, uint32_t count,
                           int64_t now_ns)
 {
-	const struct ow_silence_group *group;
+	const struct ow_silent_group *group;
 	bool any;
 	int r = find_silence(incidents, verdict, count, &any);
 	if (r < 0 || !any)
 		return r;
 	if (forget_returned(incidents, verdict, count, now_ns))
 		r = find_silence(incidents, verdict, count, &any);
-	for (uint32_t i = 0; r == 0 && (group = ow_silence_group(incidents->silence, i)); i++)
+	for (uint32_t i = 0; r == 0 && (group = ow_silent_points_group(incidents->silence, i)); i++)
 		r = update_group(incidents, group->name, group->silent, group->since_ns, now_ns, group->lanes);
 	for (uint32_t i = 0; r == 0 && i < count; i++) {
 		struct subject *subject = &incidents->subject[incidents->of_target[i]];
-		bool grouped = ow_silence_is_grouped(incidents->silence, incidents->of_target[i]);
+		bool grouped = ow_silent_points_is_grouped(incidents->silence, incidents->of_target[i]);
 		r = keep_unmeasured(incidents, subject, subject->silent && !grouped, subject->unknown_ns, now_ns,
 		                    subject->merged.verdict->cause,
 		                    grouped ? "a whole point is not measured" : "measured again");

@@ -7,7 +7,7 @@
 #include "base/word.h"
 #include "station/wait.h"
 #include "station/input.h"
-#include "station/lanes.h"
+#include "station/lane_places.h"
 #include "station/network.h"
 #include "station/sample.h"
 
@@ -32,7 +32,7 @@ struct monitoring {
 	struct ow_incidents *incidents;
 	struct ow_station_input *input;
 	struct ow_wait *wait;
-	struct ow_lanes *lanes;
+	struct ow_lane_places *lanes;
 	uint32_t lanes_known; /* lanes that the network contains */
 	struct ow_topology *topology;
 	bool *is_mrouter;
@@ -118,7 +118,7 @@ static int on_result(void *arg, const struct ow_interval_result *result)
 	bool is_new, full;
 	if (!is_usable(m, result))
 		return 0;
-	struct ow_lane_place *lane = ow_lanes_find(m->lanes, result, &is_new, &full);
+	struct ow_lane_place *lane = ow_lane_places_find(m->lanes, result, &is_new, &full);
 	if (!lane) {
 		m->count->surplus += full;
 		return full ? 0 : ow_error_set(m->err, ENOMEM, "out of memory");
@@ -163,8 +163,8 @@ static int find_network(struct monitoring *m, struct ow_topology **ret_topology,
 {
 	if (is_read(m))
 		return ow_station_network(m->station, ret_topology, ret_is_mrouter, m->err);
-	m->lanes_known = ow_lanes_count(m->lanes);
-	return ow_lanes_network(m->lanes, ret_topology, ret_is_mrouter, m->err);
+	m->lanes_known = ow_lane_places_count(m->lanes);
+	return ow_lane_places_network(m->lanes, ret_topology, ret_is_mrouter, m->err);
 }
 
 static int read_network(struct monitoring *m)
@@ -184,8 +184,8 @@ static int read_network(struct monitoring *m)
 	free(m->is_mrouter);
 	m->topology = topology;
 	m->is_mrouter = is_mrouter;
-	for (uint32_t i = 0; r == 0 && i < ow_lanes_count(m->lanes); i++)
-		r = watch_alone(m, ow_lanes_get(m->lanes, i));
+	for (uint32_t i = 0; r == 0 && i < ow_lane_places_count(m->lanes); i++)
+		r = watch_alone(m, ow_lane_places_get(m->lanes, i));
 	return r;
 }
 
@@ -215,7 +215,7 @@ static int judge(struct monitoring *m, int64_t now_ns)
 	char hops[512];
 	int r = 0;
 	/* Paths over several segments are found again when there are new ones. */
-	if (!is_read(m) && m->station->targets && m->lanes_known != ow_lanes_count(m->lanes))
+	if (!is_read(m) && m->station->targets && m->lanes_known != ow_lane_places_count(m->lanes))
 		r = read_network(m);
 	if (r == 0)
 		r = ow_monitor_judge(m->monitor, now_ns, &verdict, &count, m->err);
@@ -285,7 +285,7 @@ static void on_incident(void *arg, enum ow_incident_event event, int64_t now_ns,
 static int prepare(struct monitoring *m)
 {
 	if (ow_monitor_create(&m->station->options, &m->monitor) < 0 || ow_wait_create(&m->wait) < 0 ||
-	    ow_lanes_create(m->station, &m->lanes) < 0 || ow_incidents_create(on_incident, m, &m->incidents) < 0)
+	    ow_lane_places_create(m->station, &m->lanes) < 0 || ow_incidents_create(on_incident, m, &m->incidents) < 0)
 		return ow_error_set(m->err, ENOMEM, "out of memory");
 	int r = 0;
 	for (unsigned i = 0; r == 0 && i < m->station->targets; i++)
@@ -353,7 +353,7 @@ static void release(struct monitoring *m)
 	ow_incidents_free(m->incidents);
 	ow_monitor_free(m->monitor);
 	ow_wait_free(m->wait);
-	ow_lanes_free(m->lanes);
+	ow_lane_places_free(m->lanes);
 }
 
 int ow_monitoring_run(const struct ow_monitoring *how, char *const *paths, int count,

@@ -6,7 +6,7 @@
 #include "plane/compose.h"
 #include "station/wait.h"
 #include "station/input.h"
-#include "station/lanes.h"
+#include "station/lane_places.h"
 #include "station/network.h"
 #include "station/sample.h"
 
@@ -26,7 +26,7 @@
 
 struct asked {
 	const struct ow_station *station;
-	struct ow_lanes *lanes;
+	struct ow_lane_places *lanes;
 	struct ow_wait *wait;
 	struct ow_error *err;
 	const struct ow_why_question *question;
@@ -60,7 +60,7 @@ static int on_result(void *arg, const struct ow_interval_result *result)
 	if (result->start_ns >= asked->question->until_ns || ow_station_is_round_trip(result) ||
 	    !ow_station_times_valid(result))
 		return 0;
-	const struct ow_lane_place *lane = ow_lanes_find(asked->lanes, result, &is_new, &full);
+	const struct ow_lane_place *lane = ow_lane_places_find(asked->lanes, result, &is_new, &full);
 	if (!lane)
 		return full ? 0 : ow_error_set(asked->err, ENOMEM, "out of memory");
 	if (!lane->place)
@@ -165,7 +165,7 @@ static int find_route(struct asked *asked, struct ow_error *err)
 	const struct ow_why_question *question = asked->question;
 	bool *is_mrouter = NULL;
 	int r = ow_station_by_segments(asked->station) && !asked->station->map
-	                ? ow_lanes_network(asked->lanes, &asked->topology, &is_mrouter, err)
+	                ? ow_lane_places_network(asked->lanes, &asked->topology, &is_mrouter, err)
 	                : ow_station_network(asked->station, &asked->topology, &is_mrouter, err);
 	if (r < 0)
 		return r;
@@ -226,7 +226,7 @@ int ow_why_ask(const struct ow_station *station, char *const *paths, int count, 
 	*ret_why = (struct ow_why){0};
 	struct asked asked = {.station = station, .question = question, .why = ret_why, .err = err};
 	int r = 0;
-	if (ow_lanes_create(station, &asked.lanes) < 0 || ow_wait_create(&asked.wait) < 0)
+	if (ow_lane_places_create(station, &asked.lanes) < 0 || ow_wait_create(&asked.wait) < 0)
 		r = ow_error_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = ask(&asked, paths, count, err);
@@ -234,7 +234,7 @@ int ow_why_ask(const struct ow_station *station, char *const *paths, int count, 
 		r = find_route(&asked, err);
 	if (r == 0)
 		r = answer(&asked, err);
-	ow_lanes_free(asked.lanes);
+	ow_lane_places_free(asked.lanes);
 	ow_wait_free(asked.wait);
 	ow_route_done(&asked.route);
 	ow_topology_free(asked.topology);

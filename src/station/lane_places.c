@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lanes of results, their places, and the network that they are. */
-#include "station/lanes.h"
+#include "station/lane_places.h"
 
 #include "base/array.h"
 #include "base/id_map.h"
@@ -12,16 +12,16 @@
 #include <string.h>
 #include <xxhash.h>
 
-struct ow_lanes {
+struct ow_lane_places {
 	const struct ow_station *station;
 	struct ow_lane_place **lane;
 	uint32_t lanes, room;
 	struct ow_id_map by_names, by_base;
 };
 
-int ow_lanes_create(const struct ow_station *station, struct ow_lanes **ret_lanes)
+int ow_lane_places_create(const struct ow_station *station, struct ow_lane_places **ret_lanes)
 {
-	struct ow_lanes *lanes = calloc(1, sizeof(*lanes));
+	struct ow_lane_places *lanes = calloc(1, sizeof(*lanes));
 	if (!lanes)
 		return -ENOMEM;
 	lanes->station = station;
@@ -29,7 +29,7 @@ int ow_lanes_create(const struct ow_station *station, struct ow_lanes **ret_lane
 	return 0;
 }
 
-void ow_lanes_free(struct ow_lanes *lanes)
+void ow_lane_places_free(struct ow_lane_places *lanes)
 {
 	if (!lanes)
 		return;
@@ -43,12 +43,12 @@ void ow_lanes_free(struct ow_lanes *lanes)
 	free(lanes);
 }
 
-uint32_t ow_lanes_count(const struct ow_lanes *lanes)
+uint32_t ow_lane_places_count(const struct ow_lane_places *lanes)
 {
 	return lanes->lanes;
 }
 
-struct ow_lane_place *ow_lanes_get(const struct ow_lanes *lanes, uint32_t number)
+struct ow_lane_place *ow_lane_places_get(const struct ow_lane_places *lanes, uint32_t number)
 {
 	return lanes->lane[number];
 }
@@ -74,7 +74,7 @@ static size_t base_of(const char *place)
 }
 
 /* Whether another segment has this place, in any class. */
-static bool is_taken(const struct ow_lanes *lanes, const char *place, const char *segment)
+static bool is_taken(const struct ow_lane_places *lanes, const char *place, const char *segment)
 {
 	size_t base = base_of(place);
 	uint32_t taken = OW_ID_MAP_FIND(&lanes->by_base, XXH3_64bits(place, base), i,
@@ -96,7 +96,7 @@ static bool tell_apart(const char *segment, char place[OW_PLACE_TEXT])
 	return (size_t)snprintf(place + used, OW_PLACE_TEXT - used, " (%s)%s", segment, rest) < OW_PLACE_TEXT - used;
 }
 
-static int enter(struct ow_lanes *lanes, struct ow_lane_place *lane, uint64_t hash)
+static int enter(struct ow_lane_places *lanes, struct ow_lane_place *lane, uint64_t hash)
 {
 	if (OW_GROW(lanes->lane, lanes->room, lanes->lanes + 1) < 0 ||
 	    ow_id_map_reserve(&lanes->by_base, (size_t)lanes->lanes + 1) < 0 ||
@@ -108,7 +108,7 @@ static int enter(struct ow_lanes *lanes, struct ow_lane_place *lane, uint64_t ha
 	return 0;
 }
 
-static struct ow_lane_place *add(struct ow_lanes *lanes, const struct ow_interval_result *r, uint64_t hash)
+static struct ow_lane_place *add(struct ow_lane_places *lanes, const struct ow_interval_result *r, uint64_t hash)
 {
 	char place[OW_PLACE_TEXT];
 	struct ow_lane_place *lane = calloc(1, sizeof(*lane));
@@ -132,13 +132,13 @@ static struct ow_lane_place *add(struct ow_lanes *lanes, const struct ow_interva
 	return lane;
 }
 
-struct ow_lane_place *ow_lanes_find(struct ow_lanes *lanes, const struct ow_interval_result *r, bool *ret_is_new,
-                                    bool *ret_full)
+struct ow_lane_place *ow_lane_places_find(struct ow_lane_places *lanes, const struct ow_interval_result *r,
+                                          bool *ret_is_new, bool *ret_full)
 {
 	uint64_t hash = hash_of(r);
 	uint32_t known = OW_ID_MAP_FIND(&lanes->by_names, hash, i, is_lane(lanes->lane[i], r));
 	*ret_is_new = known == OW_ID_MAP_NONE;
-	*ret_full = *ret_is_new && lanes->lanes == OW_LANES_MAX;
+	*ret_full = *ret_is_new && lanes->lanes == OW_LANE_PLACES_MAX;
 	if (!*ret_is_new)
 		return lanes->lane[known];
 	return *ret_full ? NULL : add(lanes, r, hash);
@@ -165,7 +165,7 @@ static int add_links(struct ow_topology *topology, const char *name, struct ow_e
 	return 0;
 }
 
-static int fill(const struct ow_lanes *lanes, struct ow_topology *topology, struct ow_error *err)
+static int fill(const struct ow_lane_places *lanes, struct ow_topology *topology, struct ow_error *err)
 {
 	int r = 0;
 	for (uint32_t i = 0; r == 0 && i < lanes->lanes; i++) {
@@ -179,7 +179,7 @@ static int fill(const struct ow_lanes *lanes, struct ow_topology *topology, stru
 	return r;
 }
 
-static void mark(const struct ow_lanes *lanes, const struct ow_topology *topology, bool *is_mrouter)
+static void mark(const struct ow_lane_places *lanes, const struct ow_topology *topology, bool *is_mrouter)
 {
 	for (uint32_t i = 0; i < lanes->lanes; i++) {
 		uint32_t from = ow_topology_find(topology, lanes->lane[i]->from);
@@ -191,8 +191,8 @@ static void mark(const struct ow_lanes *lanes, const struct ow_topology *topolog
 	}
 }
 
-int ow_lanes_network(const struct ow_lanes *lanes, struct ow_topology **ret_topology, bool **ret_is_mrouter,
-                     struct ow_error *err)
+int ow_lane_places_network(const struct ow_lane_places *lanes, struct ow_topology **ret_topology, bool **ret_is_mrouter,
+                           struct ow_error *err)
 {
 	struct ow_topology *topology;
 	if (ow_topology_create(&topology) < 0)

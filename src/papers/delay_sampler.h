@@ -8,15 +8,15 @@
  * the distribution is tabulated. Between two entries, 1/4096 of the packets apart, it is interpolated linearly; in the
  * tails, where it is curved, it is computed. Mean and standard deviation stay within 0.01 % of the model's.
  */
-#define OW_SAMPLER_CELLS 4096
+#define OW_DELAY_SAMPLER_CELLS 4096
 
-struct ow_sampler {
+struct ow_delay_sampler {
 	struct ow_sim_model model;
 	bool tabulated;
-	double entry[OW_SAMPLER_CELLS +
+	double entry[OW_DELAY_SAMPLER_CELLS +
 	             1]; /* the delay in ns below which a share of i / cells is; the last entry is not used */
 };
 
 /* The model must not be a queue. */
-void ow_sampler_init(struct ow_sampler *sampler, const struct ow_sim_model *model);
-int64_t ow_sampler_next(const struct ow_sampler *sampler, struct ow_random *random);
+void ow_delay_sampler_init(struct ow_delay_sampler *sampler, const struct ow_sim_model *model);
+int64_t ow_delay_sampler_next(const struct ow_delay_sampler *sampler, struct ow_random *random);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "papers/sampler.h"
+#include "papers/delay_sampler.h"
 
 #include <math.h>
 
@@ -20,22 +20,22 @@ static double inverse(const struct ow_sim_model *model, double u)
 	return fmin(x, DELAY_MAX_NS);
 }
 
-void ow_sampler_init(struct ow_sampler *sampler, const struct ow_sim_model *model)
+void ow_delay_sampler_init(struct ow_delay_sampler *sampler, const struct ow_sim_model *model)
 {
 	sampler->model = *model;
 	sampler->tabulated = model->kind == OW_SIM_WEIBULL || model->kind == OW_SIM_PARETO;
-	for (int i = 0; sampler->tabulated && i < OW_SAMPLER_CELLS; i++)
-		sampler->entry[i] = inverse(model, i / (double)OW_SAMPLER_CELLS);
+	for (int i = 0; sampler->tabulated && i < OW_DELAY_SAMPLER_CELLS; i++)
+		sampler->entry[i] = inverse(model, i / (double)OW_DELAY_SAMPLER_CELLS);
 }
 
-int64_t ow_sampler_next(const struct ow_sampler *sampler, struct ow_random *random)
+int64_t ow_delay_sampler_next(const struct ow_delay_sampler *sampler, struct ow_random *random)
 {
 	if (!sampler->tabulated)
 		return ow_model_sample(&sampler->model, random);
-	double u = ow_random_unit(random) * OW_SAMPLER_CELLS;
+	double u = ow_random_unit(random) * OW_DELAY_SAMPLER_CELLS;
 	int cell = (int)u;
-	if (cell < TAIL_CELLS || cell >= OW_SAMPLER_CELLS - TAIL_CELLS)
-		return llrint(inverse(&sampler->model, u / OW_SAMPLER_CELLS));
+	if (cell < TAIL_CELLS || cell >= OW_DELAY_SAMPLER_CELLS - TAIL_CELLS)
+		return llrint(inverse(&sampler->model, u / OW_DELAY_SAMPLER_CELLS));
 	double low = sampler->entry[cell];
 	return llrint(low + (u - cell) * (sampler->entry[cell + 1] - low));
 }

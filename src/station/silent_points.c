@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which points explain that lanes have no results. */
-#include "station/silence.h"
+#include "station/silent_points.h"
 
 #include "base/array.h"
 #include "base/id_map.h"
@@ -20,12 +20,12 @@ struct lane {
 };
 
 struct point {
-	struct ow_silence_group group;
+	struct ow_silent_group group;
 	uint32_t lanes, silent; /* not yet explained */
 	bool ambiguous;
 };
 
-struct ow_silence {
+struct ow_silent_points {
 	struct lane *lane;
 	uint32_t lanes, lanes_room;
 	struct point *point; /* the first one is the whole network */
@@ -36,9 +36,9 @@ struct ow_silence {
 	bool was;
 };
 
-static int64_t point_of(struct ow_silence *silence, const char *name)
+static int64_t point_of(struct ow_silent_points *silence, const char *name)
 {
-	char text[OW_SILENCE_NAME];
+	char text[OW_SILENT_NAME];
 	snprintf(text, sizeof(text), "%s%s", silence->points ? POINT : "", name);
 	uint64_t hash = XXH3_64bits(text, strlen(text));
 	uint32_t known = OW_ID_MAP_FIND(&silence->by_name, hash, i, strcmp(silence->point[i].group.name, text) == 0);
@@ -53,18 +53,18 @@ static int64_t point_of(struct ow_silence *silence, const char *name)
 	return silence->points++;
 }
 
-int ow_silence_create(struct ow_silence **ret_silence)
+int ow_silent_points_create(struct ow_silent_points **ret_silence)
 {
-	struct ow_silence *silence = calloc(1, sizeof(*silence));
+	struct ow_silent_points *silence = calloc(1, sizeof(*silence));
 	if (!silence || point_of(silence, "all segments") < 0) {
-		ow_silence_free(silence);
+		ow_silent_points_free(silence);
 		return -ENOMEM;
 	}
 	*ret_silence = silence;
 	return 0;
 }
 
-void ow_silence_free(struct ow_silence *silence)
+void ow_silent_points_free(struct ow_silent_points *silence)
 {
 	if (!silence)
 		return;
@@ -75,7 +75,7 @@ void ow_silence_free(struct ow_silence *silence)
 	free(silence);
 }
 
-void ow_silence_clear(struct ow_silence *silence)
+void ow_silent_points_clear(struct ow_silent_points *silence)
 {
 	silence->lanes = 0;
 	silence->was = false;
@@ -88,13 +88,13 @@ void ow_silence_clear(struct ow_silence *silence)
 		silence->grouped[i] = false;
 }
 
-bool ow_silence_was(const struct ow_silence *silence)
+bool ow_silent_points_was(const struct ow_silent_points *silence)
 {
 	return silence->was;
 }
 
-int ow_silence_add(struct ow_silence *silence, const char *from, const char *to, uint32_t number, bool silent,
-                   int64_t since_ns)
+int ow_silent_points_add(struct ow_silent_points *silence, const char *from, const char *to, uint32_t number,
+                         bool silent, int64_t since_ns)
 {
 	int64_t a = point_of(silence, from), b = point_of(silence, to);
 	if (a < 0 || b < 0 || OW_GROW(silence->lane, silence->lanes_room, silence->lanes + 1) < 0 ||
@@ -116,7 +116,7 @@ static bool is_silent(const struct point *point)
 }
 
 /* Whether a neighbour explains as many lanes. */
-static bool is_ambiguous(const struct ow_silence *silence, uint32_t chosen)
+static bool is_ambiguous(const struct ow_silent_points *silence, uint32_t chosen)
 {
 	for (uint32_t i = 0; i < silence->lanes; i++) {
 		const struct lane *lane = &silence->lane[i];
@@ -130,9 +130,9 @@ static bool is_ambiguous(const struct ow_silence *silence, uint32_t chosen)
 }
 
 /* The lanes of a point, or all of them, are explained. */
-static void take(struct ow_silence *silence, uint32_t chosen)
+static void take(struct ow_silent_points *silence, uint32_t chosen)
 {
-	struct ow_silence_group *group = &silence->point[chosen].group;
+	struct ow_silent_group *group = &silence->point[chosen].group;
 	group->silent = true;
 	group->lanes = 0;
 	group->since_ns = INT64_MAX;
@@ -152,7 +152,7 @@ static void take(struct ow_silence *silence, uint32_t chosen)
 }
 
 /* The point that explains most lanes; 0 if none does. */
-static uint32_t most_silent(const struct ow_silence *silence)
+static uint32_t most_silent(const struct ow_silent_points *silence)
 {
 	uint32_t best = 0;
 	for (uint32_t i = 1; i < silence->points; i++) {
@@ -163,7 +163,7 @@ static uint32_t most_silent(const struct ow_silence *silence)
 	return best;
 }
 
-void ow_silence_find(struct ow_silence *silence)
+void ow_silent_points_find(struct ow_silent_points *silence)
 {
 	uint32_t left = 0, silent = 0;
 	for (uint32_t best; (best = most_silent(silence));) {
@@ -179,17 +179,17 @@ void ow_silence_find(struct ow_silence *silence)
 		take(silence, 0);
 }
 
-const struct ow_silence_group *ow_silence_group(const struct ow_silence *silence, uint32_t i)
+const struct ow_silent_group *ow_silent_points_group(const struct ow_silent_points *silence, uint32_t i)
 {
 	return i < silence->points ? &silence->point[i].group : NULL;
 }
 
-bool ow_silence_is_grouped(const struct ow_silence *silence, uint32_t number)
+bool ow_silent_points_is_grouped(const struct ow_silent_points *silence, uint32_t number)
 {
 	return number < silence->numbers && silence->grouped[number];
 }
 
-bool ow_silence_contains(const struct ow_silence_group *group, const char *from, const char *to)
+bool ow_silent_group_contains(const struct ow_silent_group *group, const char *from, const char *to)
 {
 	const char *name = group->name + strlen(POINT);
 	return strncmp(group->name, POINT, strlen(POINT)) != 0 || strcmp(name, from) == 0 || strcmp(name, to) == 0;
