@@ -217,6 +217,10 @@ static const char *wrong_counts(const struct ow_interval_result *r)
 		return "duplicated is more than extra";
 	if (r->ambiguous > r->matched + r->late)
 		return "ambiguous is more than matched + late";
+	if (r->intervals_partial > r->intervals || r->intervals_unknown > r->intervals - r->intervals_partial)
+		return "more intervals are partial or unknown than there are";
+	if (r->intervals && (r->status == OW_RESULT_UNKNOWN) != (r->intervals_unknown == r->intervals))
+		return "status is not that of its intervals";
 	/* Of a minute, some may have no histogram. */
 	if (r->delays.packets && !r->intervals && !stands_for_packets(r))
 		return "the histogram is not one of its packets";

@@ -59,13 +59,26 @@ void ow_rollup_begin(struct ow_rollup *rollup, int64_t start_ns, int64_t length_
 	rollup->sum.reordered = 0;
 }
 
+static uint64_t at_most(uint64_t count, uint64_t most)
+{
+	return count < most ? count : most;
+}
+
+/* Both are at most INT64_MAX; so is the sum. */
+static void add_intervals(uint64_t *sum, uint64_t more)
+{
+	*sum = at_most(*sum + more, INT64_MAX);
+}
+
 struct ow_rollup_intervals ow_rollup_intervals(const struct ow_interval_result *result)
 {
-	if (result->intervals)
-		return (struct ow_rollup_intervals){result->intervals, result->intervals_partial,
-		                                    result->intervals_unknown};
-	return (struct ow_rollup_intervals){1, result->status == OW_RESULT_PARTIAL,
-	                                    result->status == OW_RESULT_UNKNOWN};
+	bool is_unknown = result->status == OW_RESULT_UNKNOWN;
+	if (!result->intervals)
+		return (struct ow_rollup_intervals){1, result->status == OW_RESULT_PARTIAL, is_unknown};
+	/* Anybody may have written these: a result with numbers has an interval with numbers. */
+	uint64_t all = at_most(result->intervals, INT64_MAX);
+	uint64_t unknown = is_unknown ? all : at_most(result->intervals_unknown, all - 1);
+	return (struct ow_rollup_intervals){all, at_most(result->intervals_partial, all - unknown), unknown};
 }
 
 static uint64_t times(uint64_t count, unsigned shift)
@@ -91,7 +104,7 @@ static void scale(struct ow_interval_result *r, uint64_t intervals)
 		const struct ow_field *field = &ow_fields[i];
 		uint64_t *count = ow_field_at(field, r);
 		if (field->sum == OW_SUM_MEAN)
-			*(int64_t *)ow_field_at(field, r) *= (int64_t)intervals;
+			*count *= intervals; /* a duration; it wraps around, as sums of them do */
 		else if (field->flags & OW_FIELD_OF_SAMPLE && !r->intervals && *count != OW_RESULT_NOT_COUNTED)
 			*count = times(*count, r->sample_shift);
 	}
@@ -210,9 +223,9 @@ void ow_rollup_add(struct ow_rollup *u, const struct ow_interval_result *result)
 		sum->active = r.active;
 	}
 	u->begun = true;
-	sum->intervals += n.all;
-	sum->intervals_partial += n.partial;
-	sum->intervals_unknown += n.unknown;
+	add_intervals(&sum->intervals, n.all);
+	add_intervals(&sum->intervals_partial, n.partial);
+	add_intervals(&sum->intervals_unknown, n.unknown);
 	sum->length_ns = r.length_ns > sum->length_ns ? r.length_ns : sum->length_ns;
 	note_cause(u, &r);
 	if (r.status == OW_RESULT_UNKNOWN)
@@ -224,7 +237,7 @@ void ow_rollup_add(struct ow_rollup *u, const struct ow_interval_result *result)
 	add_loss(u, &r);
 	add_coverage(u, &r);
 	u->known = true;
-	u->with_numbers += n.all - n.unknown;
+	add_intervals(&u->with_numbers, n.all - n.unknown);
 }
 
 /* -- the sum ------------------------------------------------------------------------------------------------------ */

@@ -185,6 +185,14 @@ static void wrong_counts_are_refused(void **state)
 	r = sample_live(1);
 	r.length_ns = 0;
 	assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), -EINVAL);
+	r = sample_live(1);
+	r.intervals = r.intervals_unknown = 5;
+	assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), -EINVAL);
+	r.intervals_partial = 1;
+	r.intervals_unknown = 4;
+	assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), 0);
+	r.intervals_partial = 2;
+	assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_MINUTE, &r, &err), -EINVAL);
 	ow_result_batch_done(&batch);
 }
 

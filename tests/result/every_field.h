@@ -75,6 +75,7 @@ static inline struct ow_interval_result every_field(unsigned more)
 	r.absent = r.unshared_sent - 1;
 	r.lost_whole_flows = r.lost - 1;
 	r.ambiguous = r.matched - 1;
+	r.intervals = r.intervals_partial + r.intervals_unknown + 1;
 	r.sent = r.matched + r.late + r.lost + r.pending;
 	r.received = r.matched + r.late_received + r.extra;
 	uint64_t delays = (r.matched + r.late - r.ambiguous) << r.sample_shift;

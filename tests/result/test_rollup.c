@@ -319,12 +319,35 @@ static void without_numbers(void **state)
 	assert_string_equal(sum.cause, "of 3 intervals 3 unknown");
 }
 
+/* Counts of intervals that cannot be, as somebody else may store or send them: a sum, and no division by zero. */
+static void impossible_intervals(void **state)
+{
+	(void)state;
+	static const uint64_t counts[] = {0, 1, 5, INT64_MAX - 1, INT64_MAX, UINT64_MAX / 2 + 2, UINT64_MAX};
+	enum { COUNTS = sizeof counts / sizeof *counts };
+	struct ow_interval_result r[3], sum;
+	for (unsigned i = 0; i < COUNTS * COUNTS * COUNTS * 3; i++) {
+		for (unsigned k = 0; k < 3; k++) {
+			ow_result_blank(k, k * SECOND, SECOND, &r[k]);
+			r[k].status = (enum ow_result_status)(i % 3);
+			r[k].cost.ready_ns = k ? INT64_MIN : INT64_MAX;
+			r[k].intervals = counts[i / 3 % COUNTS];
+			r[k].intervals_partial = counts[i / 3 / COUNTS % COUNTS];
+			r[k].intervals_unknown = counts[i / 3 / COUNTS / COUNTS];
+		}
+		add_up(r, 3, 0, 60 * SECOND, &sum);
+		assert_in_range(sum.intervals, 1, INT64_MAX);
+		assert_in_range(sum.intervals_unknown, 0, sum.intervals);
+		assert_in_range(sum.intervals_partial, 0, sum.intervals);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_all_packets),           cmocka_unit_test(minutes_give_what_intervals_give),
 		cmocka_unit_test(samples_count_as_packets), cmocka_unit_test(without_histograms),
-		cmocka_unit_test(without_numbers),
+		cmocka_unit_test(without_numbers),          cmocka_unit_test(impossible_intervals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
