@@ -11,6 +11,9 @@
 #define COUNTS_TOLERANCE 0.001
 /* Warn if the share of clean counters is below this. */
 #define CLEAN_FEW 0.5
+/* Warn if so many packets that only one point has, and this share of them, are from when the other may not have recorded. */
+#define UNCOVERED_FEW   2
+#define UNCOVERED_SHARE 0.01
 
 void ow_flow_answers_done(struct ow_flow_answers *answers)
 {
@@ -73,6 +76,22 @@ static bool warn_clean(const struct ow_flow_answers *a, unsigned i, char line[OW
 	return true;
 }
 
+/* A packet or two at the ends may be lost without a later start of the other point. */
+static bool warn_uncovered(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	const struct ow_flow_leg *leg = &a->leg[i];
+	char uncovered[OW_FORMAT], all[OW_FORMAT];
+	uint64_t found = leg->lost + leg->extra;
+	if (leg->uncovered <= UNCOVERED_FEW || (double)leg->uncovered < UNCOVERED_SHARE * (double)found)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "%s of the %s lost and extra packets between %.80s and %.80s are from before the first or after the "
+	         "last packet of the other: if it did not record then, they were not lost (--since, --until)",
+	         ow_format_count(leg->uncovered, uncovered), ow_format_count(found, all), a->point[leg->from].path,
+	         a->point[leg->to].path);
+	return true;
+}
+
 static bool warn_counts(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
 {
 	const struct ow_flow_point *last = &a->point[a->points - 1];
@@ -113,6 +132,8 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char l
 	}
 	for (unsigned k = 0; k < a->legs; k++) {
 		if (warn_clean(a, k, line) && i-- == 0)
+			return true;
+		if (warn_uncovered(a, k, line) && i-- == 0)
 			return true;
 	}
 	if (warn_backwards(a, line) && i-- == 0)

@@ -26,6 +26,7 @@ struct ow_flow_leg {
 	/* Packets that only one point has, as far as they could be found, and were taken out of the counters. */
 	bool searched;        /* the recordings tell of such packets */
 	uint64_t lost, extra; /* only at `from`; only at `to` */
+	uint64_t uncovered;   /* of these: from before the first or after the last packet of the other point */
 	uint64_t unread;      /* others differ as well: parts of the tables that could not be read */
 	uint64_t repaired;    /* of `clean`: counters that were not before */
 };

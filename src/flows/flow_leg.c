@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 void ow_flow_leg_done(struct ow_flow_leg_flows *leg)
@@ -182,17 +183,15 @@ static int repair(const struct ow_flow_leg_input *in, struct ow_flows *flows, st
 /* -- estimates ----------------------------------------------------------------------------------------------------- */
 
 static int make_clean(const struct ow_flow_leg_input *in, struct ow_flows *flows, struct ow_flow_leg *leg,
-                      const struct ow_flow_leg_flows *of, struct ow_error *err)
+                      const struct ow_flow_leg_flows *of, struct ow_lost_packets *packets, struct ow_error *err)
 {
-	struct ow_lost_packets packets = {0};
 	int r = 0;
 	count_clean(in, flows, leg);
 	if (!in->no_repair && leg->clean < leg->counters)
-		r = repair(in, flows, leg, of, &packets, err);
-	if (r == 0 && distrust(in, &packets, flows) < 0)
+		r = repair(in, flows, leg, of, packets, err);
+	if (r == 0 && distrust(in, packets, flows) < 0)
 		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", of->flows);
 	count_clean(in, flows, leg);
-	ow_lost_packets_done(&packets);
 	if (r == 0 && !leg->clean)
 		r = ow_error_set(err, ENOMSG,
 		                 "nothing can be estimated: none of the %llu counters has the same packets at %.120s "
@@ -202,10 +201,41 @@ static int make_clean(const struct ow_flow_leg_input *in, struct ow_flows *flows
 	return r;
 }
 
+/* The mean of all packets with an estimate, by the clocks as they are. */
+static double mean_delay(const struct ow_flow_leg_flows *leg)
+{
+	double sum = 0, packets = 0;
+	for (size_t i = 0; i < leg->flows; i++) {
+		if (leg->estimate[i].mean_ns.status == OW_VALUE_NONE)
+			continue;
+		sum += leg->estimate[i].mean_ns.value * leg->load[i].packets;
+		packets += leg->load[i].packets;
+	}
+	return packets > 0 ? sum / packets : NAN;
+}
+
+/* Packets that only one point has, from before the first or after the last packet of the other: it may not have recorded. */
+static uint64_t count_uncovered(const struct ow_flow_leg_input *in, const struct ow_lost_packets *packets,
+                                double delay_ns)
+{
+	double unit_ns = ow_colate_params(in->side[0].sum->colate)->unit_ns;
+	uint64_t uncovered = 0;
+	for (size_t i = 0; i < packets->count; i++) {
+		int sign = packets->packet[i].sign;
+		const struct ow_colate *other = in->side[sign > 0].sum->colate;
+		double there = (double)packets->packet[i].time * unit_ns + sign * delay_ns;
+		double error = 3 * sqrt(packets->packet[i].var) * unit_ns;
+		uncovered += there + error < (double)ow_colate_first_ns(other) ||
+		             there - error > (double)ow_colate_last_ns(other);
+	}
+	return uncovered;
+}
+
 int ow_flow_leg_estimate(const struct ow_flow_leg_input *in, struct ow_flow_leg *leg,
                          struct ow_flow_leg_flows *ret_flows, struct ow_error *err)
 {
 	struct ow_flows flows = {0};
+	struct ow_lost_packets packets = {0};
 	*ret_flows = (struct ow_flow_leg_flows){0};
 	int r = choose_counts(in, ret_flows, err);
 	if (r == 0)
@@ -213,12 +243,15 @@ int ow_flow_leg_estimate(const struct ow_flow_leg_input *in, struct ow_flow_leg 
 	if (r == 0 && fill_loads(ret_flows, &flows.params, in->counts != NULL) < 0)
 		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", ret_flows->flows);
 	if (r == 0)
-		r = make_clean(in, &flows, leg, ret_flows, err);
+		r = make_clean(in, &flows, leg, ret_flows, &packets, err);
 	if (r == 0) {
 		flows.flow = ret_flows->load;
 		flows.flows = ret_flows->flows;
 		r = ow_flows_estimate(&flows, &in->estimate, ret_flows->estimate, err);
 	}
+	if (r == 0)
+		leg->uncovered = count_uncovered(in, &packets, mean_delay(ret_flows));
+	ow_lost_packets_done(&packets);
 	ow_flows_done(&flows);
 	return r;
 }

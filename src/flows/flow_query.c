@@ -161,7 +161,8 @@ static int check_time(const struct ow_flow_answers *a, struct ow_error *err)
 	char from[OW_FORMAT], to[OW_FORMAT];
 	for (unsigned i = 1; i < a->points; i++) {
 		const struct ow_flow_point *y = &a->point[i];
-		if (x->begin_ns < y->end_ns && y->begin_ns < x->end_ns)
+		__int128 shift_ns = i == a->points - 1 ? a->offset_ns : 0;
+		if (x->begin_ns < y->end_ns + shift_ns && y->begin_ns + shift_ns < x->end_ns)
 			continue;
 		const struct ow_flow_point *early = x->begin_ns < y->begin_ns ? x : y, *late = early == x ? y : x;
 		ow_format_time(early->end_ns, "%Y-%m-%d %H:%M:%S", from);
