@@ -20,8 +20,8 @@
 
 /* How often new results are looked for. */
 #define POLL_MS 200
-/* Results that arrive now may be this far ahead of this host's clock. */
-#define AHEAD_NS (60 * OW_NS_PER_S)
+/* Results that arrive now may end this far ahead of this host's clock: less than after which others are stale. */
+#define AHEAD_NS (5 * OW_NS_PER_S)
 /* Ends of intervals that are closer together are judged together. */
 #define JUDGE_STEP_NS (100 * OW_NS_PER_MS)
 
@@ -72,7 +72,7 @@ static bool is_usable(struct monitoring *m, const struct ow_interval_result *res
 		return false;
 	}
 	/* One wrong clock must not move the time of all others. */
-	if (m->how->follow && result->start_ns > ow_clock_real_ns() + AHEAD_NS) {
+	if (m->how->follow && result->start_ns + result->length_ns > ow_clock_real_ns() + AHEAD_NS) {
 		count_first(&m->count->ahead, m->count->ahead_name, "point", result->from);
 		return false;
 	}
@@ -151,7 +151,7 @@ static void warn_of_results(struct monitoring *m)
 	const struct ow_monitoring_count *count = m->count;
 	warn(m, &m->told.homeless, count->homeless, "without a place ('places' of the station says where they belong)",
 	     count->homeless_name);
-	warn(m, &m->told.ahead, count->ahead, "not used because they start in the future", count->ahead_name);
+	warn(m, &m->told.ahead, count->ahead, "not used because they end in the future", count->ahead_name);
 	warn(m, &m->told.odd, count->odd, "not used because of their time or length", count->odd_name);
 	warn(m, &m->told.surplus, count->surplus, "not used because there are too many lanes", "");
 }

@@ -640,6 +640,18 @@ class Follow(Plane):
         done = subprocess.run([PROGRAM, "plane", "monitor", self.station, "--follow", "--json", "-"], input=lines, capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 60), done.stderr)
 
+    def test_ends_in_the_future(self):
+        """A point that claims a whole hour now, or is half a minute ahead, does not make the results of the others old."""
+        now = time.time_ns() // S * S
+        times = [(now - 3 * S + i * S, S) for i in range(3)]
+        odd = [("X", now - S, 3600 * S), ("Y", now + 30 * S, S), ("Z", now + 7200 * S, S)]
+        lines = [result("A>F", 0, 2e6, start_ns=start, length_ns=length) for start, length in times]
+        lines += [result(f"{x}>B", 0, 2e6, start_ns=start, length_ns=length) for x, start, length in odd]
+        done = subprocess.run([PROGRAM, "plane", "monitor", "--follow", "--json", "-"], input="\n".join(lines), capture_output=True, text=True, timeout=60)
+        self.assertIn("3 results not used because they end in the future, the first of point X", done.stderr)
+        last = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual([(p["name"], p["state"]) for p in last["paths"]], [("A to F", "ok")])
+
 
 class Command(Plane):
     def test_parts(self):
