@@ -7,6 +7,8 @@
 #include "base/time.h"
 #include "fleet/authority.h"
 #include "fleet/bus.h"
+#include "fleet/collector.h"
+#include "fleet/point_limit.h"
 #include "fleet/result_batch.h"
 
 #include <errno.h>
@@ -40,8 +42,10 @@ struct ow_station_stream {
 	ow_station_sink *sink;
 	void *arg;
 	const char *point; /* that the message is of */
+	size_t rows;       /* of the message */
 	int result;
-	uint64_t refused; /* messages that are no batch of results of their point */
+	uint64_t refused; /* messages that are no batch of results of their point, or too many */
+	struct ow_point_limit limit;
 };
 
 static void tell(struct ow_station_stream *stream, const char *line)
@@ -62,6 +66,7 @@ static void on_news(void *arg, const char *line)
 static int on_result(void *arg, enum ow_period period, const struct ow_interval_result *result)
 {
 	struct ow_station_stream *stream = arg;
+	stream->rows++;
 	if (strcmp(result->from, stream->point) != 0 && strcmp(result->to, stream->point) != 0)
 		return -EPERM;
 	if (!result->final || period > OW_PERIOD_MINUTE)
@@ -70,14 +75,26 @@ static int on_result(void *arg, enum ow_period period, const struct ow_interval_
 	return stream->result;
 }
 
+/* One point that floods the stream must not be the end of the station. The limit is that of collectors. */
+static int take_batch(struct ow_station_stream *stream, const struct ow_bus_message *message, struct ow_error *err)
+{
+	int64_t now_ns = ow_clock_steady_ns();
+	stream->point = message->subject + strlen(RESULTS);
+	stream->rows = 0;
+	if (!ow_point_limit_allow(&stream->limit, stream->point, 0, now_ns))
+		return ow_error_set(err, EDQUOT, "more than %d rows a second", OW_COLLECTOR_POINT_RATE);
+	int r = ow_result_batch_decode(message->data, message->size, on_result, stream, err);
+	(void)ow_point_limit_allow(&stream->limit, stream->point, stream->rows, now_ns);
+	return r;
+}
+
 static void on_message(void *arg, const struct ow_bus_message *message)
 {
 	struct ow_station_stream *stream = arg;
 	struct ow_error why, line;
 	if (message->status || stream->result || strncmp(message->subject, RESULTS, strlen(RESULTS)) != 0)
 		return;
-	stream->point = message->subject + strlen(RESULTS);
-	int r = ow_result_batch_decode(message->data, message->size, on_result, stream, &why);
+	int r = take_batch(stream, message, &why);
 	if (r >= 0 || stream->result || stream->refused++)
 		return;
 	ow_error_set(&line, -r, "%.100s: a message is refused: %.200s", message->subject,
@@ -152,6 +169,7 @@ int ow_station_stream_open(const char *url, const struct ow_station_access *acce
 	struct ow_station_stream *stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		return ow_error_set(err, ENOMEM, "out of memory");
+	ow_point_limit_init(&stream->limit, OW_COLLECTOR_POINT_BURST, OW_COLLECTOR_POINT_RATE);
 	struct ow_bus_options options = {
 		.urls = url,
 		.ca = access->ca,
@@ -185,6 +203,7 @@ void ow_station_stream_close(struct ow_station_stream *stream)
 	ow_bus_free(stream->bus);
 	for (size_t i = 0; i < stream->events; i++)
 		event_free(stream->event[i]);
+	ow_point_limit_done(&stream->limit);
 	free(stream->event);
 	free(stream);
 }

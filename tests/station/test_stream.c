@@ -2,6 +2,7 @@
 /* The station on a real bus: results as points publish them, events into the stream, a server that goes away. */
 #include "base/clock.h"
 #include "base/time.h"
+#include "fleet/collector.h"
 #include "fleet/nats_server.h"
 #include "fleet/result_batch.h"
 #include "fleet/streams.h"
@@ -133,6 +134,48 @@ static void results(void **state)
 	ow_station_stream_close(stream);
 }
 
+/* One point sends far more than it may; the others are still heard. */
+static void a_flood(void **state)
+{
+	(void)state;
+	struct seen seen = {0};
+	char news[2000] = "";
+	struct ow_error err, line;
+	struct ow_result_batch batch = {0};
+	struct ow_interval_result result;
+	const uint8_t *bytes;
+	size_t size;
+	struct ow_station_stream *stream = open_stream();
+	poll_for(stream, &seen, 0, news);
+	ow_result_blank(START / OW_NS_PER_S, START, OW_NS_PER_S, &result);
+	strcpy(result.segment, "c-d");
+	strcpy(result.class_name, "all");
+	strcpy(result.from, "c");
+	strcpy(result.to, "d");
+	result.final = true;
+	for (unsigned i = 0; i < OW_RESULT_BATCH_ROWS; i++)
+		assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_INTERVAL, &result, &err), 0);
+	assert_int_equal(ow_result_batch_encode(&batch, &bytes, &size, &err), 0);
+	for (unsigned i = 0; i < 300; i++) {
+		assert_int_equal(ow_bus_send(points, "ow.r.c", bytes, size, &err), 0);
+		ow_bus_poll(points, 0);
+		assert_int_equal(ow_station_stream_poll(stream, on_result, &seen, &err), 0);
+	}
+	publish("ow.r.a", OW_PERIOD_INTERVAL, true, "a", "b");
+	int64_t until_ns = ow_clock_steady_ns() + 10 * OW_NS_PER_S;
+	while (strcmp(seen.from, "a") != 0 && ow_clock_steady_ns() < until_ns) {
+		ow_bus_poll(points, 5);
+		assert_int_equal(ow_station_stream_poll(stream, on_result, &seen, &err), 0);
+		if (ow_station_stream_news(stream, &line))
+			strcat(strcat(news, line.text), "\n");
+	}
+	assert_string_equal(seen.from, "a");
+	assert_in_range(seen.count, OW_COLLECTOR_POINT_BURST, 2 * OW_COLLECTOR_POINT_BURST);
+	assert_non_null(strstr(news, "ow.r.c: a message is refused: more than 5000 rows a second"));
+	ow_result_batch_done(&batch);
+	ow_station_stream_close(stream);
+}
+
 struct events {
 	unsigned count;
 	char text[4][100];
@@ -177,6 +220,7 @@ static void events(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(events)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(a_flood),
+	                                   cmocka_unit_test(events)};
 	return cmocka_run_group_tests(tests, start_server, end_server);
 }
