@@ -99,7 +99,8 @@ static int64_t vantage_of(struct ow_join *join, const struct ow_vantage_sample *
 		message_done(&v->message[k]);
 	uint64_t *settled = v->settled;
 	uint32_t room = v->settled_room;
-	*v = (struct ow_join_vantage){.kind = s->kind, .last = INT64_MIN, .settled = settled, .settled_room = room};
+	*v = (struct ow_join_vantage){
+		.kind = s->kind, .first = INT64_MAX, .last = INT64_MIN, .settled = settled, .settled_room = room};
 	for (unsigned k = 0; k < OW_JOIN_KEPT; k++)
 		v->message[k].epoch = INT64_MIN;
 	memcpy(v->point, s->point, sizeof v->point);
@@ -157,6 +158,7 @@ int ow_join_add(struct ow_join *join, struct ow_vantage_sample *sample)
 	sample->record = NULL;
 	sample->count = 0;
 	join->counts.incomplete += !m->complete;
+	v->first = sample->epoch < v->first ? sample->epoch : v->first;
 	v->last = sample->epoch > v->last ? sample->epoch : v->last;
 	join->latest = sample->epoch > join->latest ? sample->epoch : join->latest;
 	return 0;
@@ -203,7 +205,7 @@ static void prepare(struct ow_join *join, struct ow_join_vantage *v, int64_t epo
 {
 	uint64_t tc = UINT64_MAX, packets = 0, drops = 0;
 	const struct ow_join_message *now = ow_join_message_of(v, epoch), *before = ow_join_message_of(v, epoch - 1);
-	join->counts.missing += v->there && !now && v->last > INT64_MIN;
+	join->counts.missing += v->there && !now && epoch > v->first;
 	join->counts.clock_steps += now && before && now->clock_generation != before->clock_generation;
 	for (int64_t e = epoch - 2; e <= epoch; e++) {
 		const struct ow_join_message *m = ow_join_message_of(v, e);
@@ -233,6 +235,15 @@ static void note_sampled(struct ow_join *join)
 	}
 }
 
+/* Whether there can be packets of the epoch before. */
+static bool has_begun(const struct ow_join *join, int64_t epoch)
+{
+	bool begun = join->first != INT64_MIN;
+	for (uint32_t i = 0; i < join->vantages && !begun; i++)
+		begun = join->vantage[i].first < epoch;
+	return begun;
+}
+
 static int settle(struct ow_join *join, int64_t epoch)
 {
 	if (join->batch[0].epoch != epoch - 1) {
@@ -243,8 +254,10 @@ static int settle(struct ow_join *join, int64_t epoch)
 	for (uint32_t i = 0; i < join->vantages; i++)
 		prepare(join, &join->vantage[i], epoch);
 	join->settled = epoch;
-	join->first = join->first == INT64_MIN ? epoch : join->first;
-	join->counts.epochs++;
+	if (has_begun(join, epoch)) {
+		join->first = join->first == INT64_MIN ? epoch : join->first;
+		join->counts.epochs++;
+	}
 	int r = ow_join_find_trajectories(join, epoch);
 	if (r == 0)
 		r = ow_join_count_pairs(join);

@@ -31,8 +31,8 @@ struct ow_join_vantage {
 	enum ow_vantage_kind kind;
 	uint32_t clock; /* the number of the point */
 	bool bridge;
-	bool has_void; /* TTLs mean nothing with regard to some other vantage */
-	int64_t last;  /* the last epoch with a message */
+	bool has_void;       /* TTLs mean nothing with regard to some other vantage */
+	int64_t first, last; /* epochs with a message */
 	struct ow_join_message message[OW_JOIN_KEPT];
 	/* Of the batch: */
 	uint64_t tc;       /* 0: not comparable */
@@ -142,7 +142,7 @@ struct ow_join_batch { /* what is kept of a batch for loss */
 
 struct ow_join {
 	int64_t epoch_ns, settled; /* the last batch; INT64_MIN: none */
-	int64_t first, latest;
+	int64_t first, latest;     /* the first batch that settles packets, INT64_MIN: none; the latest message */
 	struct ow_join_vantage *vantage;
 	uint32_t vantages, room;
 	struct ow_join_pair *pair;

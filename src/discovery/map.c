@@ -205,8 +205,8 @@ int ow_join_map(struct ow_join *join, struct ow_map *ret_map)
 	if (r == 0)
 		r = make_changes(join, &map, place);
 	if (join->settled != INT64_MIN) {
-		map.from_ns = (join->first - 1) * join->epoch_ns;
 		map.until_ns = join->settled * join->epoch_ns;
+		map.from_ns = join->first != INT64_MIN ? (join->first - 1) * join->epoch_ns : map.until_ns;
 	}
 	free(place);
 	if (r < 0)

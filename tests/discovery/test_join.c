@@ -197,6 +197,39 @@ static void missing_messages(void **state)
 	}
 }
 
+/* What came before the first message of a vantage is not missing, and the map does not begin before it. */
+static void before_the_first_message(void **state)
+{
+	(void)state;
+	static struct scene scene;
+	struct ow_join *join;
+	struct ow_map map;
+	scene_init(&scene, row, 4);
+	for (int i = 0; i < 700; i++)
+		pass_row(&scene, SECOND / 2 + i * 10 * MS, 15, (uint32_t)i % 10);
+	assert_int_equal(ow_join_create(SECOND, &join), 0);
+	for (int e = -3; e < EPOCHS; e++) {
+		for (unsigned i = 0; i < 4; i++) {
+			/* Messages come one epoch before it is settled; those of c begin two epochs later. */
+			if (e + 1 >= EPOCHS || e + 1 < (i < 3 ? 0 : 2))
+				continue;
+			struct ow_vantage_sample sample = sample_of(&scene, i, (unsigned)(e + 1));
+			assert_int_equal(ow_join_add(join, &sample), 0);
+			ow_vantage_sample_done(&sample);
+		}
+		assert_int_equal(ow_join_settle(join, FIRST + e), 0);
+	}
+	assert_int_equal(ow_join_map(join, &map), 0);
+	assert_int_equal(map.counts.missing, 0);
+	assert_int_equal(map.counts.epochs, EPOCHS - 1);
+	assert_int_equal(map.from_ns, FIRST * SECOND);
+	assert_int_equal(map.until_ns, (FIRST + EPOCHS - 1) * SECOND);
+	ow_map_done(&map);
+	ow_join_free(join);
+	for (unsigned e = 0; e < 2; e++)
+		free(scene.seen[3][e]);
+}
+
 /* A coarse sample between: the pair is provisional, with the vantage that may lie between. */
 static void coarse(void **state)
 {
@@ -425,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(routers_in_a_row),
 		cmocka_unit_test(missing_messages),
+		cmocka_unit_test(before_the_first_message),
 		cmocka_unit_test(coarse),
 		cmocka_unit_test(twins),
 		cmocka_unit_test(bridge),
