@@ -24,8 +24,8 @@ struct state {
 	sigset_t signals;
 	pid_t point, agent; /* 0 = does not run */
 	int64_t agent_since_ns, agent_next_ns, pause_ns;
-	int code; /* of the point */
-	bool ended;
+	int code;           /* of the point */
+	bool ending, ended; /* told to end; the point has ended */
 };
 
 static pid_t start(const struct state *s, int (*run)(void *))
@@ -43,7 +43,7 @@ static pid_t start(const struct state *s, int (*run)(void *))
 
 static void start_agent(struct state *s, int64_t now_ns)
 {
-	if (s->agent || s->ended || now_ns < s->agent_next_ns)
+	if (s->agent || s->ending || s->ended || now_ns < s->agent_next_ns)
 		return;
 	s->agent = start(s, s->supervised->agent);
 	s->agent_since_ns = now_ns;
@@ -56,7 +56,8 @@ static void agent_ended(struct state *s, int status)
 	char line[120];
 	int64_t now_ns = ow_clock_steady_ns();
 	s->agent = 0;
-	if (s->ended)
+	/* What comes from a terminal, the agent gets, too. */
+	if (s->ending || s->ended)
 		return;
 	if (now_ns - s->agent_since_ns > PAUSE_MOST_NS)
 		s->pause_ns = 0;
@@ -99,6 +100,7 @@ static void wait_for_signal(struct state *s)
 	struct timespec wait = {.tv_nsec = 500 * OW_NS_PER_MS};
 	siginfo_t info;
 	int signal = sigtimedwait(&s->signals, &info, &wait);
+	s->ending = s->ending || signal == SIGTERM || signal == SIGINT;
 	/* What comes from a terminal, the point gets itself; a second one would end it at once. */
 	if (signal > 0 && signal != SIGCHLD && s->point && info.si_code != SI_KERNEL)
 		kill(s->point, signal);

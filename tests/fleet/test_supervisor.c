@@ -54,6 +54,16 @@ static int run_until_stopped(void *arg)
 	return 7;
 }
 
+/* Its last interval takes longer than the agent does. */
+static int run_until_agent_ended(void *arg)
+{
+	int code = run_until_stopped(arg);
+	while (shared->agent_ended == 0)
+		usleep(10000);
+	usleep(300000);
+	return code;
+}
+
 /* The first one wants to be started again. */
 static int run_twice(void *arg)
 {
@@ -131,6 +141,26 @@ static void signals_go_to_the_point(void **state)
 	assert_int_equal(shared->agent_ended, 1);
 }
 
+/* Ctrl-C at a terminal: the agent ends, too, and nobody says that it starts again. */
+static void all_are_told_to_end(void **state)
+{
+	(void)state;
+	int status = 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		setpgid(0, 0);
+		struct ow_supervised s = {run_until_agent_ended, agent_until_stopped, NULL, on_log};
+		_exit(ow_supervise(&s));
+	}
+	for (int i = 0; i < 1000 && (shared->points == 0 || shared->agents == 0); i++)
+		usleep(10000);
+	kill(-pid, SIGINT);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	assert_int_equal(shared->logged, 0);
+	assert_int_equal(shared->agents, 1);
+}
+
 /* Nobody is left when the process that waits is killed. */
 static void nobody_is_left(void **state)
 {
@@ -154,6 +184,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_point_that_wants_it_is_started_again, clean),
 		cmocka_unit_test_teardown(signals_go_to_the_point, clean),
+		cmocka_unit_test_teardown(all_are_told_to_end, clean),
 		cmocka_unit_test_teardown(nobody_is_left, clean),
 	};
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
