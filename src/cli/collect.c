@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway collect: results and events from the bus of a fleet into PostgreSQL. */
+#include "base/word.h"
 #include "base/state_file.h"
 #include "base/time.h"
 #include "cli/cli.h"
@@ -156,10 +157,11 @@ static void say_counts(const struct running *running)
 	struct ow_collector_counts c;
 	char line[300];
 	ow_collector_counts(running->collector, &c);
-	snprintf(line, sizeof line,
-	         "%ju messages, %ju rows stored, %ju known before, %ju refused, %ju transactions, %ju failures",
-	         (uintmax_t)c.messages, (uintmax_t)c.stored, (uintmax_t)c.kept, (uintmax_t)c.refused,
-	         (uintmax_t)c.commits, (uintmax_t)c.failures);
+	snprintf(line, sizeof line, "%ju %s, %ju %s stored, %ju known before, %ju refused, %ju %s, %ju %s",
+	         (uintmax_t)c.messages, ow_plural(c.messages, "message", "messages"), (uintmax_t)c.stored,
+	         ow_plural(c.stored, "row", "rows"), (uintmax_t)c.kept, (uintmax_t)c.refused, (uintmax_t)c.commits,
+	         ow_plural(c.commits, "transaction", "transactions"), (uintmax_t)c.failures,
+	         ow_plural(c.failures, "failure", "failures"));
 	log_line((void *)running, false, line);
 }
 

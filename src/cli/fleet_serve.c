@@ -6,6 +6,7 @@
 #include "fleet/enrol.h"
 #include "fleet/enrol_server.h"
 #include "fleet/folder.h"
+#include "point/journal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -72,7 +73,7 @@ static void help_follow(void)
 static void log_line(void *arg, bool bad, const char *line)
 {
 	(void)arg;
-	ow_cli_say("%soneway fleet serve: %s", bad ? "<4>" + (isatty(STDERR_FILENO) ? 3 : 0) : "", line);
+	ow_cli_say("%soneway fleet serve: %s", bad && ow_journal_is_stream(STDERR_FILENO) ? "<4>" : "", line);
 }
 
 /* ":8621", with the port that points use. */

@@ -386,10 +386,23 @@ static int copy_text(const char *from, const char **ret_text)
 	return from && !*ret_text ? -ENOMEM : 0;
 }
 
+/* As the file `servers` has them, a line for each; messages are one line. */
+static int copy_urls(const char *from, const char **ret_text)
+{
+	char *text = strdup(from);
+	size_t size = text ? strlen(text) : 0;
+	while (size && (text[size - 1] == '\n' || text[size - 1] == ' '))
+		text[--size] = 0;
+	for (char *at = text; at && (at = strchr(at, '\n'));)
+		*at = ',';
+	*ret_text = text;
+	return text ? 0 : -ENOMEM;
+}
+
 static int copy_options(struct ow_bus *bus, const struct ow_bus_options *o)
 {
 	bus->options = (struct ow_bus_options){.news = o->news, .arg = o->arg};
-	int r = copy_text(o->urls, &bus->options.urls);
+	int r = copy_urls(o->urls, &bus->options.urls);
 	if (r == 0)
 		r = copy_text(o->server, &bus->options.server);
 	if (r == 0)

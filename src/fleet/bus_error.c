@@ -3,21 +3,31 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/random.h>
+
+/* What the library says, without "(conn.c:2088): " in front. */
+static const char *plain(const char *text)
+{
+	const char *end = text && *text == '(' ? strstr(text, "): ") : NULL;
+	return end ? end + 3 : text;
+}
 
 int ow_bus_fail(natsStatus status, const char *what, struct ow_error *err)
 {
 	natsStatus last = NATS_OK;
-	const char *text = nats_GetLastError(&last);
-	bool more = text && *text && last == status;
+	const char *text = plain(nats_GetLastError(&last)), *name = natsStatus_GetText(status);
+	bool more = text && *text && last == status && strcmp(text, name) != 0;
+	if (status == NATS_NO_SERVER)
+		return ow_error_set(err, ENOTCONN, "%s: no server of the bus answers: does nats-server run there?",
+		                    what);
 	int code = status == NATS_TIMEOUT         ? ETIMEDOUT
 	           : status == NATS_NO_MEMORY     ? ENOMEM
 	           : status == NATS_SSL_ERROR     ? EPROTO
 	           : status == NATS_NOT_PERMITTED ? EACCES
 	           : status == NATS_INVALID_ARG   ? EINVAL
 	                                          : ENOTCONN;
-	return ow_error_set(err, code, "%s: %s%s%.300s", what, natsStatus_GetText(status), more ? ": " : "",
-	                    more ? text : "");
+	return ow_error_set(err, code, "%s: %s%s%.300s", what, name, more ? ": " : "", more ? text : "");
 }
 
 int64_t ow_bus_pause_until(int64_t *pause_ns, int64_t least_ns, int64_t most_ns, int64_t now_ns)

@@ -171,9 +171,13 @@ static int open_locked(const char *path, const char *lock, struct ow_fleet **ret
 	if (!fleet || !file || !(fleet->path = strdup(path))) {
 		r = ow_error_set(err, ENOMEM, "not enough memory");
 	} else if (access(file, F_OK) < 0) {
+		int error = errno;
 		fleet->lock = -1;
-		r = ow_error_set(err, ENOENT, "%s is not the folder of a fleet; 'oneway fleet init %s' makes one", path,
-		                 path);
+		r = error == ENOENT || error == ENOTDIR
+		            ? ow_error_set(err, ENOENT,
+		                           "%s is not the folder of a fleet; 'oneway fleet init %s' makes one", path,
+		                           path)
+		            : ow_error_set(err, error, "%s: %s", path, strerror(error));
 	} else {
 		r = fleet->lock = lock ? take_lock(path, lock, err) : 0;
 		if (r >= 0)

@@ -403,8 +403,10 @@ static int make(struct making *m)
 	if (r < 0)
 		return r;
 	if (mkdir(m->draft, 0700) < 0)
-		return ow_error_set(m->err, errno, "%s: %s%s", m->draft, strerror(errno),
-		                    errno == EEXIST ? "; an init that was interrupted left it: remove it" : "");
+		return ow_error_set(m->err, errno, "%s: %s%s", errno == EEXIST ? m->draft : m->path, strerror(errno),
+		                    errno == EEXIST   ? "; an init that was interrupted left it: remove it"
+		                    : errno == ENOENT ? "; make the folder around it first"
+		                                      : "");
 	r = fill(m);
 	if (r == 0 && rename(m->draft, m->path) < 0)
 		r = ow_error_set(m->err, errno, "%s: %s", m->path, strerror(errno));

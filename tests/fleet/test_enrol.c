@@ -222,6 +222,24 @@ static void init_refuses(void **state)
 		assert_int_equal(access(path, F_OK), -1);
 		assert_int_equal(access(draft, F_OK), -1);
 	}
+	struct ow_fleet_init right = {.name = "a", .servers = "x"};
+	snprintf(path, sizeof path, "%s/none/fleet", w->root);
+	assert_int_equal(ow_fleet_init(path, &right, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "none/fleet: No such file or directory; make the folder around it first"));
+}
+
+/* What cannot be looked at may be the folder of a fleet. */
+static void folder_that_cannot_be_read(void **state)
+{
+	(void)state;
+	char path[400] = {0};
+	struct ow_fleet *fleet;
+	struct ow_error err;
+	memset(path, 'x', 300);
+	assert_int_equal(ow_fleet_open_to_look(path, &fleet, &err), -ENAMETOOLONG);
+	assert_null(strstr(err.text, "is not the folder"));
+	assert_int_equal(ow_fleet_open_to_look("/dev/null", &fleet, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "/dev/null is not the folder of a fleet"));
 }
 
 static void enrols_once(void **state)
@@ -378,6 +396,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(folder_is_private_and_whole),
 		cmocka_unit_test(init_refuses),
+		cmocka_unit_test(folder_that_cannot_be_read),
 		cmocka_unit_test(enrols_once),
 		cmocka_unit_test(expires),
 		cmocka_unit_test(knows_its_authority),
