@@ -363,7 +363,10 @@ int ow_stored_span(struct ow_stored *stored, int64_t *ret_first_ns, int64_t *ret
 		int code = ow_step(statement);
 		value[i] = ow_column_integer(statement, 0);
 		if (code == OW_STEP_DONE)
-			r = ow_error_set(err, ENODATA, "%s: no results are stored", stored->source.name);
+			r = ow_error_set(err, ENODATA, "%s: no %s are stored", stored->source.name,
+			                 stored->filter.period == OW_PERIOD_INTERVAL
+			                         ? "results"
+			                         : ow_stored_period_name[stored->filter.period]);
 		else if (code != OW_STEP_ROW)
 			r = ow_stored_source_fail(&stored->source, err);
 		ow_statement_free(statement);

@@ -776,6 +776,10 @@ static void other_files(void **state)
 	struct ow_error err;
 	assert_int_equal(ow_stored_span(stored, &first, &last, &err), -ENODATA);
 	assert_non_null(strstr(err.text, "no results are stored"));
+	struct ow_stored_filter hours = {.since_ns = INT64_MIN, .until_ns = INT64_MAX, .period = OW_PERIOD_HOUR};
+	assert_int_equal(ow_stored_choose(stored, &hours, &err), 0);
+	assert_int_equal(ow_stored_span(stored, &first, &last, &err), -ENODATA);
+	assert_non_null(strstr(err.text, "no hours are stored"));
 	ow_stored_close(stored);
 }
 
