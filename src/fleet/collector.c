@@ -32,6 +32,9 @@
 /* A message of a point that sends too much comes again after this time. */
 #define POSTPONE_NS (30 * OW_NS_PER_S)
 #define POINT_NAME  OW_RESULT_NAME
+/* Lines about what a point sends: so many, and one in ten seconds after that. All are counted. */
+#define LINES_BURST 5
+#define LINES_RATE  0.1
 
 struct row {
 	char point[POINT_NAME];
@@ -59,7 +62,7 @@ struct ow_collector {
 	int64_t since_ns; /* when the first of these came */
 	int64_t newest_ns;
 	int64_t retry_ns, pause_ns, maintain_ns, gaps_ns;
-	struct ow_point_limit limit;
+	struct ow_point_limit limit, lines;
 	struct asked_gap {
 		char point[POINT_NAME];
 		int64_t since_ns, until_ns;
@@ -86,6 +89,13 @@ static void complain(struct ow_collector *c, const char *what, const struct ow_e
 		return;
 	c->said = line;
 	say(c, true, line.text);
+}
+
+/* A point that sends nonsense of many kinds must not fill the log. */
+static void complain_of(struct ow_collector *c, const char *point, const char *what, const struct ow_error *err)
+{
+	if (ow_point_limit_allow(&c->lines, point, 1, ow_clock_steady_ns()))
+		complain(c, what, err);
 }
 
 static void on_news(void *arg, const char *line)
@@ -147,8 +157,11 @@ static int take_row(void *arg, enum ow_period period, const struct ow_interval_r
 	memcpy(row->point, taken->point, sizeof row->point);
 	row->period = period;
 	row->result = *result;
-	if (result->start_ns + result->length_ns > c->newest_ns)
-		c->newest_ns = result->start_ns + result->length_ns;
+	/* What has not ended yet says nothing of how late results are. */
+	int64_t end_ns;
+	if (!__builtin_add_overflow(result->start_ns, result->length_ns, &end_ns) && end_ns > c->newest_ns &&
+	    end_ns <= ow_clock_real_ns())
+		c->newest_ns = end_ns;
 	return 0;
 }
 
@@ -157,9 +170,23 @@ static void refuse_message(struct ow_collector *c, const struct ow_bus_message *
 {
 	char what[120];
 	snprintf(what, sizeof what, "a message on %.80s is ignored: ", message->subject);
-	complain(c, what, err);
+	complain_of(c, message->subject, what, err);
 	count(c, &c->counts.undecodable, 1);
 	ow_bus_acknowledge(c->bus, message->reply);
+}
+
+/* A point that sends too much has to wait, not the others. */
+static bool is_within_limit(struct ow_collector *c, const struct ow_bus_message *message, const char *point,
+                            size_t rows)
+{
+	struct ow_error err;
+	if (ow_point_limit_allow(&c->limit, point, rows, ow_clock_steady_ns()))
+		return true;
+	ow_bus_postpone(c->bus, message->reply, POSTPONE_NS);
+	ow_error_set(&err, EDQUOT, "point %s sends more than %d rows a second", point, OW_COLLECTOR_POINT_RATE);
+	complain_of(c, point, "", &err);
+	count(c, &c->counts.postponed, 1);
+	return false;
 }
 
 static void on_results(void *arg, const struct ow_bus_message *message)
@@ -173,12 +200,7 @@ static void on_results(void *arg, const struct ow_bus_message *message)
 	int r = point_of(message->subject, taken.point)
 	                ? ow_result_batch_decode(message->data, message->size, take_row, &taken, &err)
 	                : ow_error_set(&err, EPROTO, "its subject names no point");
-	if (r == 0 && !ow_point_limit_allow(&c->limit, taken.point, c->rows - before, ow_clock_steady_ns())) {
-		ow_bus_postpone(c->bus, message->reply, POSTPONE_NS);
-		ow_error_set(&err, EDQUOT, "point %s sends more than %d rows a second", taken.point,
-		             OW_COLLECTOR_POINT_RATE);
-		complain(c, "", &err);
-		count(c, &c->counts.postponed, 1);
+	if (r == 0 && !is_within_limit(c, message, taken.point, c->rows - before)) {
 		c->rows = before;
 		return;
 	}
@@ -203,7 +225,8 @@ static void on_event(void *arg, const struct ow_bus_message *message)
 		ow_bus_acknowledge(c->bus, message->reply);
 	if (r == -EINVAL)
 		refuse_message(c, message, &err);
-	if (r != 1 || OW_GROW(c->event, c->events_room, c->events + 1) < 0)
+	if (r != 1 || !is_within_limit(c, message, event.point, 1) ||
+	    OW_GROW(c->event, c->events_room, c->events + 1) < 0)
 		return;
 	if (keep_reply(c, message->reply) == 0) {
 		c->event[c->events++] = event;
@@ -262,7 +285,7 @@ static int write_events(struct ow_collector *c, struct ow_postgres_tally *ret_ta
 static void add_tally(struct ow_collector *c, const struct ow_postgres_tally *tally)
 {
 	if (tally->refused)
-		complain(c, "rows are refused: ", &tally->why);
+		complain_of(c, "", "rows are refused: ", &tally->why);
 	pthread_mutex_lock(&c->lock);
 	c->counts.stored += tally->stored;
 	c->counts.kept += tally->kept;
@@ -443,6 +466,7 @@ int ow_collector_create(const struct ow_collector_options *options, struct ow_co
 	c->options.bus.arg = c;
 	pthread_mutex_init(&c->lock, NULL);
 	ow_point_limit_init(&c->limit, OW_COLLECTOR_POINT_BURST, OW_COLLECTOR_POINT_RATE);
+	ow_point_limit_init(&c->lines, LINES_BURST, LINES_RATE);
 	int r = ow_bus_create(&c->options.bus, &c->bus, err);
 	if (r == 0)
 		r = ow_bus_pull(c->bus, OW_STREAM_RESULTS, OW_CONSUMER_COLLECT, PULL_MESSAGES, on_results, c, err);
@@ -468,6 +492,7 @@ void ow_collector_free(struct ow_collector *c)
 	free(c->sorted);
 	free(c->reply);
 	ow_point_limit_done(&c->limit);
+	ow_point_limit_done(&c->lines);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

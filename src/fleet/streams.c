@@ -14,7 +14,11 @@
  * a day of minutes. */
 #define POINT_MESSAGES 2000
 #define POINT_SAMPLES  8192 /* 64 vantages for 20 minutes */
-#define MESSAGE_BYTES  (600 << 10)
+#define POINT_EVENTS   5000
+/* The most that one point can fill is a part of the stream. */
+#define MESSAGE_BYTES (600 << 10)
+#define SAMPLE_BYTES  (100 << 10)
+#define EVENT_BYTES   (64 << 10)
 /* Messages that collectors may have without acknowledging them, and how long, before others get them. */
 #define ACK_PENDING_MAX 20000
 #define ACK_WAIT_NS     (30 * OW_NS_PER_S)
@@ -25,7 +29,8 @@ struct stream {
 	const char *discard;   /* when it is full: "new" refuses, "old" forgets */
 	unsigned share;        /* of max_bytes: one part in this many */
 	int64_t age_ns;        /* 0 = for ever */
-	int64_t each;          /* messages of a subject; -1 = any number */
+	int64_t each;          /* messages of a subject */
+	int64_t bytes;         /* of a message */
 	bool direct;           /* the last message of a subject can be asked for */
 	bool consumer;         /* collectors have one */
 	const char *send_on;   /* destination of what is stored; NULL = none */
@@ -33,12 +38,14 @@ struct stream {
 
 static const struct stream streams[] = {
 	/* A server that was killed may keep acknowledged messages for ever (2.9.10), so that there must be an end. */
-	{OW_STREAM_RESULTS, "ow.r.>", "workqueue", "new", 1, 31 * 24 * HOUR_NS, POINT_MESSAGES, false, true, NULL},
+	{OW_STREAM_RESULTS, "ow.r.>", "workqueue", "new", 1, 31 * 24 * HOUR_NS, POINT_MESSAGES, MESSAGE_BYTES, false,
+         true, NULL},
 	/* As long as the join remembers; a point that floods it displaces its own. */
-	{OW_STREAM_SAMPLES, "ow.s.>", "limits", "old", 4, HOUR_NS / 4, POINT_SAMPLES, false, false, NULL},
-	{OW_STREAM_EVENTS, "ow.e.>", "limits", "old", 16, 31 * 24 * HOUR_NS, -1, false, true, NULL},
-	{OW_STREAM_HEALTH, "ow.h.>", "limits", "old", 16, 0, 1, true, false, NULL},
-	{"KV_" OW_BUCKET_CONFIG, "$KV." OW_BUCKET_CONFIG ".>", "limits", "new", 16, 0, 8, true, false,
+	{OW_STREAM_SAMPLES, "ow.s.>", "limits", "old", 4, HOUR_NS / 4, POINT_SAMPLES, SAMPLE_BYTES, false, false, NULL},
+	{OW_STREAM_EVENTS, "ow.e.>", "limits", "old", 16, 31 * 24 * HOUR_NS, POINT_EVENTS, EVENT_BYTES, false, true,
+         NULL},
+	{OW_STREAM_HEALTH, "ow.h.>", "limits", "old", 16, 0, 1, EVENT_BYTES, true, false, NULL},
+	{"KV_" OW_BUCKET_CONFIG, "$KV." OW_BUCKET_CONFIG ".>", "limits", "new", 16, 0, 8, MESSAGE_BYTES, true, false,
          OW_BUCKET_CONFIG ".>"},
 };
 
@@ -59,7 +66,7 @@ static void put_stream(struct ow_json *json, const struct stream *stream, const 
 	ow_json_integer(json, "max_age", stream->age_ns);
 	ow_json_integer(json, "max_msgs_per_subject", stream->each);
 	ow_json_flag(json, "discard_new_per_subject", stream->each == POINT_MESSAGES);
-	ow_json_integer(json, "max_msg_size", MESSAGE_BYTES);
+	ow_json_integer(json, "max_msg_size", stream->bytes);
 	ow_json_integer(json, "duplicate_window", DUPLICATES_NS);
 	ow_json_flag(json, "allow_direct", stream->direct);
 	if (stream->send_on) {

@@ -167,6 +167,62 @@ static void what_is_wrong_is_dropped(void **state)
 	assert_non_null(strstr(said, "refused"));
 }
 
+/* Times at the end of the world move no count, and nonsense of many kinds does not fill the log. */
+static void a_point_full_of_nonsense(void **state)
+{
+	(void)state;
+	int64_t now = ow_clock_real_ns() / MINUTE * MINUTE;
+	struct ow_collector_counts before = counts(), c;
+	uint64_t dealt = before.stored + before.kept + before.refused + before.undecodable;
+	unsigned lines = 0;
+	char text[20];
+	said[0] = 0;
+	struct ow_interval_result r = minute_of("bern", "rome", now - 5 * MINUTE, 1);
+	publish("bern", &r);
+	r = minute_of("bern", "rome", now + 60 * MINUTE, 1);
+	publish("bern", &r);
+	r.start_ns = INT64_MAX - 5;
+	publish("bern", &r);
+	r.start_ns = INT64_MIN;
+	publish("bern", &r);
+	for (unsigned i = 0; i < 50; i++) {
+		size_t size = (size_t)snprintf(text, sizeof text, "%c%u", i % 2 ? 1 : 9, i);
+		publish_bytes("ow.r.bern", text, size);
+	}
+	work_until(dealt + 54);
+	assert_int_equal(counts().refused - before.refused, 2);
+	for (const char *at = said; (at = strstr(at, "ow.r.bern")); at++)
+		lines++;
+	assert_in_range(lines, 1, 15); /* of two collectors */
+	for (int i = 0; i < 2; i++) {
+		ow_collector_counts(collector[i], &c);
+		assert_true(c.lag_ns >= 0);
+	}
+}
+
+/* A message that is larger than any of its kind would leave less room for others. */
+static void large_messages_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *subject;
+		size_t most;
+	} kinds[] = {{"ow.e.bern", 64 << 10}, {"ow.s.bern", 100 << 10}, {"ow.h.bern", 64 << 10}};
+	char *bytes = calloc(1, 200 << 10);
+	struct ow_error err;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		int done = 0;
+		int64_t until = ow_clock_steady_ns() + 10 * SECOND;
+		assert_int_equal(ow_bus_publish(bus, kinds[i].subject, NULL, bytes, kinds[i].most + 1, on_published,
+		                                &done, &err),
+		                 0);
+		while (!done && ow_clock_steady_ns() < until)
+			ow_bus_poll(bus, 10);
+		assert_int_equal(done, 2);
+	}
+	free(bytes);
+}
+
 static void events_are_stored(void **state)
 {
 	(void)state;
@@ -298,6 +354,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_row_remains),
 		cmocka_unit_test(what_is_wrong_is_dropped),
+		cmocka_unit_test(a_point_full_of_nonsense),
+		cmocka_unit_test(large_messages_are_refused),
 		cmocka_unit_test(events_are_stored),
 		cmocka_unit_test(gaps_are_asked_for),
 		cmocka_unit_test(a_failure_without_rows_is_no_end),
