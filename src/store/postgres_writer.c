@@ -58,8 +58,8 @@ static void put_rank(FILE *out, const char *table, enum ow_period period)
 		fprintf(out, "(%s.final, (%s.status <> 'unknown')::int, -coalesce(%s.pending, 0))", table, table,
 		        table);
 	else
-		fprintf(out, "(%s.final, %s.intervals - %s.intervals_unknown, -coalesce(%s.pending, 0))", table, table,
-		        table, table);
+		fprintf(out, "(%s.final, %s.intervals - %s.intervals_unknown, %s.intervals, -coalesce(%s.pending, 0))",
+		        table, table, table, table, table);
 }
 
 static void put_ranked_merge(FILE *out, enum ow_period period)
@@ -339,6 +339,8 @@ static int by_place(const void *left, const void *right)
 		c = b->result->final - a->result->final;
 	if (!c)
 		c = compare(known_intervals(b), known_intervals(a));
+	if (!c)
+		c = compare((int64_t)b->result->intervals, (int64_t)a->result->intervals);
 	return c ? c : compare((int64_t)a->result->pending, (int64_t)b->result->pending);
 }
 

@@ -9,7 +9,8 @@
 /*
  * Writes results of many points into PostgreSQL, a batch in a transaction. Any number of writers may write the same
  * results, in any order and several times: one row remains, the one that knows most. A result replaces the stored one if
- * it is final and that is not, else if it rests on more known intervals, else if fewer packets are pending.
+ * it is final and that is not, else if it rests on more known intervals, else if it tells of more that are unknown, else
+ * if fewer packets are pending.
  */
 struct ow_postgres_writer;
 

@@ -221,6 +221,28 @@ static void any_order(void **state)
 	ow_postgres_writer_close(writer[1]);
 }
 
+/* A minute in which more and more intervals are unknown, as after a clock is set back: the one that tells of most of them. */
+static void more_unknown(void **state)
+{
+	(void)state;
+	struct ow_postgres_writer *writer = open_writer(NULL);
+	struct ow_interval_result early = sample_unknown(1), late;
+	early.start_ns = now_minute() - MINUTE_NS;
+	early.length_ns = MINUTE_NS;
+	early.intervals = early.intervals_unknown = 1;
+	late = early;
+	late.intervals = late.intervals_unknown = 60;
+	assert_int_equal(write_one(writer, OW_PERIOD_MINUTE, &early).stored, 1);
+	assert_int_equal(write_one(writer, OW_PERIOD_MINUTE, &late).stored, 1);
+	assert_int_equal(write_one(writer, OW_PERIOD_MINUTE, &early).kept, 1);
+	early.start_ns = late.start_ns -= MINUTE_NS;
+	const struct ow_postgres_row both[] = {{early.from, OW_PERIOD_MINUTE, &early},
+	                                       {late.from, OW_PERIOD_MINUTE, &late}};
+	assert_int_equal(write_rows(writer, both, 2).stored, 1);
+	ow_postgres_writer_close(writer);
+	assert_int_equal(ask("SELECT count(*) FROM minute WHERE intervals = 60 AND intervals_unknown = 60"), 2);
+}
+
 /* -- what is refused ---------------------------------------------------------------------------------------------- */
 
 static void expect_refused(struct ow_postgres_writer *writer, const char *point, enum ow_period period,
@@ -651,19 +673,13 @@ static void roles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(every_column, fresh),
-		cmocka_unit_test_setup(any_text, fresh),
-		cmocka_unit_test_setup(any_order, fresh),
-		cmocka_unit_test_setup(refused, fresh),
-		cmocka_unit_test_setup(hours_and_days, fresh),
-		cmocka_unit_test_setup(running_hour, fresh),
-		cmocka_unit_test_setup(old_parts, fresh),
-		cmocka_unit_test_setup(busy_table, fresh),
-		cmocka_unit_test_setup(failing_lanes, fresh),
-		cmocka_unit_test_setup(versions, fresh),
-		cmocka_unit_test(no_passwords),
-		cmocka_unit_test_setup(roles, fresh),
-		cmocka_unit_test_setup(silent_server, fresh),
+		cmocka_unit_test_setup(every_column, fresh), cmocka_unit_test_setup(any_text, fresh),
+		cmocka_unit_test_setup(any_order, fresh),    cmocka_unit_test_setup(more_unknown, fresh),
+		cmocka_unit_test_setup(refused, fresh),      cmocka_unit_test_setup(hours_and_days, fresh),
+		cmocka_unit_test_setup(running_hour, fresh), cmocka_unit_test_setup(old_parts, fresh),
+		cmocka_unit_test_setup(busy_table, fresh),   cmocka_unit_test_setup(failing_lanes, fresh),
+		cmocka_unit_test_setup(versions, fresh),     cmocka_unit_test(no_passwords),
+		cmocka_unit_test_setup(roles, fresh),        cmocka_unit_test_setup(silent_server, fresh),
 	};
 	server = getenv("ONEWAY_POSTGRES");
 	if (!server) {
