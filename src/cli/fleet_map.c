@@ -275,7 +275,7 @@ static int map_stream(const struct arguments *args, struct ow_map *ret_map, stru
 	ow_bus_free(bus);
 	if (wrong)
 		ow_cli_say("oneway " COMMAND
-		           ": warning: %ju %s left out: damaged, of a wrong time, or of another point",
+		           ": warning: %ju %s left out: damaged, of a wrong time, of another point, or of other epochs",
 		           (uintmax_t)wrong, ow_plural(wrong, "sample was", "samples were"));
 	return r;
 }

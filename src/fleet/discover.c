@@ -29,7 +29,14 @@ struct latest { /* the latest epoch of a point */
 	int64_t epoch;
 };
 
+struct vote { /* points whose last sample has epochs of this length */
+	int64_t epoch_ns;
+	uint64_t points;
+};
+
 struct reading {
+	struct vote *vote;
+	size_t votes, votes_room;
 	struct ow_join *join;
 	int64_t now_ns, epoch_ns, settled;
 	struct latest first, second; /* of different points */
@@ -63,8 +70,57 @@ static int settle(struct reading *reading, int64_t epoch)
 static bool is_right(const struct reading *reading, const char *subject, const struct ow_vantage_sample *s)
 {
 	return strncmp(subject, SUBJECT, strlen(SUBJECT)) == 0 && strcmp(subject + strlen(SUBJECT), s->point) == 0 &&
-	       s->start_ns <= reading->now_ns + AHEAD_NS && s->end_ns >= reading->now_ns - BEHIND_NS &&
-	       (!reading->join || s->epoch_ns == reading->epoch_ns);
+	       s->start_ns <= reading->now_ns + AHEAD_NS && s->end_ns >= reading->now_ns - BEHIND_NS;
+}
+
+static bool read_sample(struct reading *reading, const struct ow_bus_message *message,
+                        struct ow_vantage_sample *ret_sample)
+{
+	if (message->status || ow_vantage_sample_decode(message->data, message->size, ret_sample, NULL) < 0)
+		return false;
+	if (is_right(reading, message->subject, ret_sample))
+		return true;
+	ow_vantage_sample_done(ret_sample);
+	return false;
+}
+
+/* The last sample of each point: its length of epochs gets a vote. */
+static void on_last(void *arg, const struct ow_bus_message *message)
+{
+	struct reading *reading = arg;
+	struct ow_vantage_sample sample;
+	size_t i = 0;
+	if (reading->failed || !read_sample(reading, message, &sample))
+		return;
+	while (i < reading->votes && reading->vote[i].epoch_ns != sample.epoch_ns)
+		i++;
+	if (i == reading->votes && OW_GROW(reading->vote, reading->votes_room, i + 1) < 0) {
+		reading->failed = -ENOMEM;
+	} else {
+		reading->vote[i] = (struct vote){sample.epoch_ns, i < reading->votes ? reading->vote[i].points + 1 : 1};
+		reading->votes += i == reading->votes;
+	}
+	ow_vantage_sample_done(&sample);
+}
+
+/* Epochs are those of most points: one point must not decide it by being the first in the stream. */
+static int choose_epochs(struct reading *reading, struct ow_bus *bus, struct ow_error *err)
+{
+	uint64_t most = 0;
+	int r = ow_bus_each(bus, OW_STREAM_SAMPLES, SUBJECT ">", true, on_last, reading, err);
+	for (size_t i = 0; r == 0 && i < reading->votes; i++) {
+		if (reading->vote[i].points > most) {
+			most = reading->vote[i].points;
+			reading->epoch_ns = reading->vote[i].epoch_ns;
+		}
+	}
+	free(reading->vote);
+	reading->vote = NULL;
+	if (r == 0 && reading->failed == 0 && most == 0)
+		return ow_error_set(err, ENODATA, "the fleet has no samples: do its points have 'discovery'?");
+	if (r == 0 && reading->failed == 0)
+		reading->failed = ow_join_create(reading->epoch_ns, &reading->join);
+	return r;
 }
 
 static void on_sample(void *arg, const struct ow_bus_message *message)
@@ -73,23 +129,17 @@ static void on_sample(void *arg, const struct ow_bus_message *message)
 	struct ow_vantage_sample sample;
 	if (reading->failed)
 		return;
-	if (message->status || ow_vantage_sample_decode(message->data, message->size, &sample, NULL) < 0) {
+	if (!read_sample(reading, message, &sample)) {
 		reading->wrong++;
 		return;
 	}
-	if (!is_right(reading, message->subject, &sample)) {
+	if (sample.epoch_ns != reading->epoch_ns) {
 		reading->wrong++;
 		ow_vantage_sample_done(&sample);
 		return;
 	}
-	if (!reading->join) {
-		reading->epoch_ns = sample.epoch_ns;
-		reading->failed = ow_join_create(sample.epoch_ns, &reading->join);
-	}
-	if (reading->failed == 0) {
-		note_epoch(reading, &sample);
-		reading->failed = settle(reading, reading->second.epoch - LAG);
-	}
+	note_epoch(reading, &sample);
+	reading->failed = settle(reading, reading->second.epoch - LAG);
 	if (reading->failed == 0)
 		reading->failed = ow_join_add(reading->join, &sample);
 	ow_vantage_sample_done(&sample);
@@ -99,9 +149,9 @@ int ow_fleet_map(struct ow_bus *bus, int64_t now_ns, struct ow_map *ret_map, uin
 {
 	struct reading reading = {
 		.now_ns = now_ns, .settled = INT64_MIN, .first.epoch = INT64_MIN, .second.epoch = INT64_MIN};
-	int r = ow_bus_each(bus, OW_STREAM_SAMPLES, SUBJECT ">", false, on_sample, &reading, err);
-	if (r == 0 && !reading.join)
-		r = ow_error_set(err, ENODATA, "the fleet has no samples: do its points have 'discovery'?");
+	int r = choose_epochs(&reading, bus, err);
+	if (r == 0 && reading.failed == 0)
+		r = ow_bus_each(bus, OW_STREAM_SAMPLES, SUBJECT ">", false, on_sample, &reading, err);
 	if (r == 0 && reading.failed == 0) {
 		bool apart = reading.first.epoch - reading.second.epoch > LAG;
 		reading.failed = settle(&reading, apart ? reading.second.epoch : reading.first.epoch);

@@ -8,8 +8,8 @@
 /* The network that the samples of a fleet's points show, and the segments that follow from it. */
 
 /*
- * Joins what the stream of samples has: a quarter of an hour. Messages that are damaged, or of another point than their
- * subject says, are left out and counted in *ret_wrong. -ENODATA: there are no samples.
+ * Joins what the stream of samples has: a quarter of an hour. Epochs are as long as those of most points. Messages with
+ * others, that are damaged, or of another point than their subject says, are left out and counted in *ret_wrong. -ENODATA: there are no samples.
  */
 int ow_fleet_map(struct ow_bus *bus, int64_t now_ns, struct ow_map *ret_map, uint64_t *ret_wrong, struct ow_error *err);
 
