@@ -228,6 +228,7 @@ static void pass_on(void *arg, const struct ow_bus_message *message)
 	struct each *each = arg;
 	struct ow_bus_message with = *message;
 	with.sequence = field_of(message->reply, 3);
+	with.stored_ns = (int64_t)field_of(message->reply, 1);
 	each->count++;
 	each->done |= field_of(message->reply, 0) == 0;
 	each->handler(each->arg, &with);

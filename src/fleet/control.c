@@ -99,6 +99,7 @@ static void take(void *arg, const struct ow_bus_message *message)
 		health = (struct ow_health){.state = "damaged"};
 	}
 	snprintf(health.point, sizeof health.point, "%s", point);
+	health.heard_ns = message->stored_ns;
 	if (healths->count < OW_FLEET_POINTS_MAX && OW_GROW(healths->health, healths->room, healths->count + 1) == 0)
 		healths->health[healths->count++] = health;
 }
@@ -114,9 +115,15 @@ int ow_healths_read(struct ow_healths *healths, struct ow_bus *bus, struct ow_er
 	return r;
 }
 
+bool ow_health_is_heard(const struct ow_health *health, int64_t now_ns)
+{
+	return now_ns - health->heard_ns < OW_HEALTH_FRESH_S * (int64_t)OW_NS_PER_S;
+}
+
 bool ow_health_is_fresh(const struct ow_health *health, int64_t now_ns)
 {
 	int64_t age_ns = now_ns - health->time_ns;
 	/* Clocks may differ. */
-	return age_ns < OW_HEALTH_FRESH_S * (int64_t)OW_NS_PER_S && age_ns > -600 * (int64_t)OW_NS_PER_S;
+	return ow_health_is_heard(health, now_ns) && age_ns < OW_HEALTH_FRESH_S * (int64_t)OW_NS_PER_S &&
+	       age_ns > -600 * (int64_t)OW_NS_PER_S;
 }

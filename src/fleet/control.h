@@ -22,6 +22,8 @@ void ow_healths_done(struct ow_healths *healths);
 const struct ow_health *ow_healths_find(const struct ow_healths *healths, const char *point);
 /* Reads all of them. */
 int ow_healths_read(struct ow_healths *healths, struct ow_bus *bus, struct ow_error *err);
-/* Whether a point reported in the last half minute. */
+/* Whether the bus got a report of the point in the last half minute; an agent also sends what is old. */
+bool ow_health_is_heard(const struct ow_health *health, int64_t now_ns);
+/* Whether it did, and the point wrote the report in that time. */
 bool ow_health_is_fresh(const struct ow_health *health, int64_t now_ns);
 #define OW_HEALTH_FRESH_S 30

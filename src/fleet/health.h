@@ -31,6 +31,7 @@ struct ow_health {
 	uint64_t config_refused; /* of one that is not, because: */
 	char config_why[300];
 	char config_kept[160]; /* keys that the point's own file decides */
+	int64_t heard_ns;      /* when the bus got it, by the clock of its server; no part of the message */
 };
 
 struct ow_json;

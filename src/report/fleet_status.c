@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "base/word.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { STATE, CONFIG, RESULT, CLOCK, DROPPED, LANES, PEERS, MEMORY, CERTIFICATE, VERSION, COLUMNS };
@@ -80,9 +81,14 @@ static void find_problem(const struct ow_fleet_status *s, size_t i, const struct
 		return;
 	if (!h)
 		snprintf(text, 600, "has a certificate, but has never reported");
-	else if (!ow_health_is_fresh(h, s->now_ns))
+	else if (!ow_health_is_heard(h, s->now_ns))
 		snprintf(text, 600, "has not reported for %.0f s",
-		         (double)(s->now_ns - h->time_ns) / (double)OW_NS_PER_S);
+		         (double)(s->now_ns - h->heard_ns) / (double)OW_NS_PER_S);
+	else if (!ow_health_is_fresh(h, s->now_ns))
+		snprintf(text, 600, "reports a time %.0f s %s",
+		         fabs((double)(s->now_ns - h->time_ns)) / (double)OW_NS_PER_S,
+		         h->time_ns > s->now_ns ? "ahead: its clock is wrong"
+		                                : "ago: its clock is wrong, or it does not measure any more");
 	else if (h->config_refused)
 		snprintf(text, 600, "refuses version %ju: %.400s", (uintmax_t)h->config_refused, h->config_why);
 	else if (s->desired[i] && h->config_version != s->desired[i])

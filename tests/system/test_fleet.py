@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fleet on loopback with a real nats-server: points join with three lines, get their desired state in steps, refuse what
 they cannot use; and nobody can do more than its certificate allows."""
+import json
 import os
 import pathlib
 import re
@@ -247,6 +248,17 @@ class Attacks(unittest.TestCase):
             client.publish("ow.h.paris", garbage)
             client.settle()
             self.assertEqual(self.fleet.status()["paris"]["point"], "paris")
+        client.close()
+
+    def test_clock_of_a_report(self):
+        """A point whose clock is wrong has reported: the status says so, and not that it is silent."""
+        client = self.thief("paris")
+        for ahead, words in ((-3600, "s ago: its clock is wrong, or it does not measure any more"), (3600, "s ahead: its clock is wrong")):
+            def told():
+                client.publish("ow.h.paris", json.dumps({"state": "measuring", "time_ns": time.time_ns() + ahead * 10**9}))
+                client.settle()
+                return words in (self.fleet.status()["paris"]["problem"] or "")
+            until(told, lambda: str(self.fleet.status()["paris"]), 20)
         client.close()
 
     def test_slow_clients(self):
