@@ -350,7 +350,7 @@ static int show_interval(const struct arguments *args, int64_t begin_ns, int wid
 	if (r == 0)
 		r = choose_rows(&one, &answers, files, &rows, err);
 	if (r == 0)
-		ow_report_flow_worst(stdout, begin_ns, &answers, &rows, width);
+		ow_report_flow_worst(stdout, begin_ns, &answers, &rows, width, ow_terminal_is(stdout));
 	free(rows.row);
 	ow_flow_answers_done(&answers);
 	ow_flows_files_free(files);

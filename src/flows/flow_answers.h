@@ -82,10 +82,11 @@ struct ow_flow_rows {
 
 void ow_report_flow_answers_text(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows,
                                  int width, bool colour);
-/* The worst flows of one interval: a line each, after a heading before the first one. */
+/* The worst flows of one interval: a line each, after a heading before the first one. cut: names that are too long for it
+ * get a line of their own. */
 void ow_report_flow_worst_heading(FILE *out, int width);
 void ow_report_flow_worst(FILE *out, int64_t begin_ns, const struct ow_flow_answers *answers,
-                          const struct ow_flow_rows *rows, int width);
+                          const struct ow_flow_rows *rows, int width, bool cut);
 /* The same if nothing can be said of it. */
 void ow_report_flow_worst_none(FILE *out, int64_t begin_ns, const char *why, int width);
 void ow_report_flow_answers_json(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows);

@@ -16,6 +16,7 @@
 
 #define WIDTH_MIN   30
 #define NUMBERS     66 /* columns of the numbers of a row; with fewer columns, the standard deviation is omitted */
+#define NUMBERS_FEW 43 /* of few numbers; with fewer columns, packets are omitted */
 #define REASONS_MAX 8
 #define LABEL       11
 
@@ -156,19 +157,29 @@ static void put_numbers(const struct ow_table *table, const struct ow_flow_answe
 		fprintf(table->out, " %s\n", by);
 }
 
-static void put_table(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
+static size_t longest_name(const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
 {
-	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT];
+	char name[OW_FLOW_SELECTED_TEXT];
 	size_t longest = 0;
 	for (size_t i = 0; i < rows->rows; i++) {
 		ow_flow_select_key_text(&a->select, &rows->row[i]->key, name);
 		longest = strlen(name) > longest ? strlen(name) : longest;
 	}
-	bool one_line = a->legs == 1 && NUMBERS + longest <= (size_t)s->width;
+	return longest;
+}
+
+static void put_table(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
+{
+	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT];
+	bool one_line = a->legs == 1 && NUMBERS + longest_name(a, rows) <= (size_t)s->width;
 	struct ow_table table = {s->out, columns, COLUMNS, .colour = false};
 	const unsigned few = 1u << MEAN | 1u << MEAN_ERROR | 1u << PACKETS,
 		       deviation = 1u << STDDEV | 1u << STDDEV_ERROR;
-	table.shown = s->width < NUMBERS ? few : a->worst ? few | 1u << LEAST : few | deviation;
+	table.shown = s->width >= NUMBERS ? few | (a->worst ? 1u << LEAST : deviation)
+	              : a->worst          ? 1u << LEAST | 1u << MEAN | 1u << PACKETS
+	                                  : few;
+	if (s->width < NUMBERS_FEW)
+		table.shown &= ~(1u << PACKETS);
 	fputc(' ', s->out);
 	ow_table_heading(&table);
 	fputs(one_line ? " by       flow\n" : " by\n", s->out);
@@ -329,12 +340,13 @@ static const struct ow_table_column worst_columns[WORST_COLUMNS] = {
 	[WORST_PACKETS] = {"packets", 9, 3},
 };
 
-static void worst_table(FILE *out, int width, struct ow_table *ret_table)
+/* Returns the columns before a flow's name. */
+static size_t worst_table(FILE *out, int width, struct ow_table *ret_table)
 {
 	*ret_table = (struct ow_table){out, worst_columns, WORST_COLUMNS, .colour = false};
 	/* A flow's name goes behind the numbers; it may be longer than a narrow line. */
 	unsigned room = (unsigned)(width < WIDTH_MIN ? WIDTH_MIN : width);
-	ow_table_fit(ret_table, room > TIME_WIDTH + 24 ? room - TIME_WIDTH - 24 : 12);
+	return TIME_WIDTH + ow_table_fit(ret_table, room > TIME_WIDTH + 24 ? room - TIME_WIDTH - 24 : 12) + 1;
 }
 
 static void put_time(FILE *out, int64_t time_ns)
@@ -354,11 +366,12 @@ void ow_report_flow_worst_heading(FILE *out, int width)
 }
 
 void ow_report_flow_worst(FILE *out, int64_t begin_ns, const struct ow_flow_answers *a, const struct ow_flow_rows *rows,
-                          int width)
+                          int width, bool cut)
 {
 	struct ow_table table;
 	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT];
-	worst_table(out, width, &table);
+	size_t front = worst_table(out, width, &table);
+	bool below = cut && front + longest_name(a, rows) > (size_t)width;
 	for (size_t i = 0; i < rows->rows; i++) {
 		const struct ow_value *mean = &ow_flow_answer_whole(a, rows->row[i])->mean_ns;
 		ow_table_cells cell;
@@ -372,7 +385,7 @@ void ow_report_flow_worst(FILE *out, int64_t begin_ns, const struct ow_flow_answ
 		else
 			put_time(out, begin_ns);
 		ow_table_numbers(&table, cell, 0);
-		fprintf(out, " %s\n", clean);
+		fprintf(out, below ? "\n  %s\n" : " %s\n", clean);
 	}
 	if (!rows->rows)
 		ow_report_flow_worst_none(out, begin_ns, "no flow has an estimate", width);

@@ -108,6 +108,20 @@ class Commands(command.Case):
             if re.match(r"(lda|finecomb|s?rda|fold|bottomk|sampled|probes|direct)", line):
                 self.assertLessEqual(len(re.sub(r"\033\[[0-9;]*m", "", line.rstrip())), 80, line)
 
+    def test_flows_fit(self):
+        """Names of flows that do not fit behind the numbers are below them; what flows are sorted by is shown."""
+        query = ("flows", "query", "--from", self.path("a.epochs"), "--to", self.path("b.epochs"), "--top", 2)
+        for columns in (80, 60):
+            done, terminal = run(*query, "--each", "1h", columns=columns)
+            self.assertEqual(done, 0, terminal.written)
+            rows = terminal.screen(columns).text().splitlines()[1:]
+            for row, start in zip(rows, ("20", "  1", " " * 23, "  1")):
+                self.assertTrue(row.startswith(start), rows)
+        for columns in (80, 60, 40):
+            done, terminal = run(*query, "--worst", columns=columns)
+            self.assertEqual(done, 0, terminal.written)
+            self.assertRegex(terminal.screen(columns).text(), r"at least +mean .*by\n")
+
     def test_streams(self):
         """Standard input closed; standard output full, or closed by its reader."""
         for args in (("live", *self.replay), ("live", "--json", *self.replay), ("match", self.a, self.b), ("results", self.path("results.db"))):
