@@ -21,6 +21,9 @@ int ow_bus_fail(natsStatus status, const char *what, struct ow_error *err)
 	if (status == NATS_NO_SERVER)
 		return ow_error_set(err, ENOTCONN, "%s: no server of the bus answers: does nats-server run there?",
 		                    what);
+	if (status == NATS_CONNECTION_AUTH_FAILED)
+		return ow_error_set(err, ENOTCONN,
+		                    "%s: the bus does not know this certificate: revoked, replaced, or too new", what);
 	int code = status == NATS_TIMEOUT         ? ETIMEDOUT
 	           : status == NATS_NO_MEMORY     ? ENOMEM
 	           : status == NATS_SSL_ERROR     ? EPROTO
