@@ -249,19 +249,56 @@ static void bind_value(struct binder *b, const struct ow_value *value, bool boun
 	}
 }
 
+/* What the text of the reasons is made of: for each field its reason, or which quantiles have no upper end. */
+#define REASONED_FIELDS 128
+struct reasons_key {
+	uint16_t why[REASONED_FIELDS];
+};
+
+static void key_of_reasons(const struct ow_interval_result *r, struct reasons_key *ret_key)
+{
+	*ret_key = (struct reasons_key){0};
+	for (size_t i = 0; i < ow_field_count && i < REASONED_FIELDS; i++) {
+		const struct ow_field *field = &ow_fields[i];
+		if (field->type != OW_FIELD_VALUE && field->type != OW_FIELD_QUANTILES)
+			continue;
+		const struct ow_value *value = ow_field_of(field, r);
+		if (value->status == OW_VALUE_NONE)
+			ret_key->why[i] = (uint16_t)value->reason;
+		for (int k = 0; field->type == OW_FIELD_QUANTILES && k < OW_QUANTILES; k++)
+			if (value[k].status == OW_VALUE_ESTIMATED && isinf(value[k].high))
+				ret_key->why[i] |= (uint16_t)(1u << (15 - k));
+	}
+}
+
+static void write_reasons(const struct ow_interval_result *r, char *text, size_t size)
+{
+	*text = 0;
+	FILE *out = fmemopen(text, size, "w");
+	if (!out)
+		return;
+	struct ow_json json = {.out = out};
+	ow_result_json_reasons(&json, NULL, r);
+	/* Text that does not fit would not be valid JSON. */
+	if (fclose(out) != 0 || strcmp(text, "{}\n") == 0)
+		*text = 0;
+	text[strcspn(text, "\n")] = 0;
+}
+
+/* Most rows have the reasons of the row before, and writing them takes longer than all other columns. */
 static void bind_reasons(struct binder *b, const struct ow_interval_result *r)
 {
-	char reasons[2048] = "";
-	FILE *out = fmemopen(reasons, sizeof reasons, "w");
-	if (out) {
-		struct ow_json json = {.out = out};
-		ow_result_json_reasons(&json, NULL, r);
-		/* Text that does not fit would not be valid JSON. */
-		if (fclose(out) != 0 || strcmp(reasons, "{}\n") == 0)
-			*reasons = 0;
-		reasons[strcspn(reasons, "\n")] = 0;
+	static _Thread_local struct reasons_key written;
+	static _Thread_local char text[2048];
+	static _Thread_local bool is_written;
+	struct reasons_key key;
+	key_of_reasons(r, &key);
+	if (!is_written || memcmp(&key, &written, sizeof key) != 0) {
+		write_reasons(r, text, sizeof text);
+		written = key;
+		is_written = true;
 	}
-	bind_text(b, reasons);
+	bind_text(b, text);
 }
 
 static void bind_clock(struct binder *b, const struct ow_clock_state *clock)
