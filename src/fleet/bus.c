@@ -87,6 +87,7 @@ static void on_reconnected(natsConnection *connection, void *arg)
 	const struct link *link = arg;
 	char url[120] = "";
 	natsConnection_GetConnectedUrl(connection, url, sizeof url);
+	ow_bus_hide_password(url);
 	ow_bus_queue_news(link->queue, link->connection, "connected again to ", url);
 }
 
@@ -192,6 +193,16 @@ static void disconnect(struct ow_bus *bus)
 	ow_bus_pulls_reset(bus);
 }
 
+static int fail_to_connect(const struct ow_bus *bus, natsStatus status, struct ow_error *err)
+{
+	char *urls = strdup(bus->options.urls);
+	if (urls)
+		ow_bus_hide_password(urls);
+	int r = ow_bus_fail(status, urls ? urls : "bus", err);
+	free(urls);
+	return r;
+}
+
 static int try_to_connect(struct ow_bus *bus, struct ow_error *err)
 {
 	natsOptions *options = NULL;
@@ -200,7 +211,7 @@ static int try_to_connect(struct ow_bus *bus, struct ow_error *err)
 	natsStatus s = link ? make_options(bus, link, &options) : NATS_NO_MEMORY;
 	if (s == NATS_OK)
 		s = natsConnection_Connect(&bus->connection, options);
-	int r = s == NATS_OK ? 0 : ow_bus_fail(s, bus->options.urls, err);
+	int r = s == NATS_OK ? 0 : fail_to_connect(bus, s, err);
 	natsOptions_Destroy(options);
 	if (r < 0) {
 		/* Without a connection nobody calls on_closed. */
@@ -235,6 +246,7 @@ static void connect_if_due(struct ow_bus *bus, int64_t now_ns)
 	bus->last.text[0] = '\0';
 	bus->connect_pause_ns = 0;
 	natsConnection_GetConnectedUrl(bus->connection, url, sizeof url);
+	ow_bus_hide_password(url);
 	snprintf(line, sizeof line, "connected to %s", url);
 	tell(bus, line);
 }

@@ -13,6 +13,17 @@ static const char *plain(const char *text)
 	return end ? end + 3 : text;
 }
 
+void ow_bus_hide_password(char *urls)
+{
+	for (char *at = urls; (at = strstr(at, "://"));) {
+		at += 3;
+		size_t host = strcspn(at, ",\n "), secret = 0;
+		for (size_t i = 0; i < host; i++)
+			secret = at[i] == '@' ? i + 1 : secret;
+		memmove(at, at + secret, strlen(at + secret) + 1);
+	}
+}
+
 int ow_bus_fail(natsStatus status, const char *what, struct ow_error *err)
 {
 	natsStatus last = NATS_OK;

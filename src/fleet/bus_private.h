@@ -78,5 +78,7 @@ void ow_bus_pulls_tick(struct ow_bus *bus, int64_t now_ns);
 void ow_bus_pulls_reset(struct ow_bus *bus);
 /* "cannot publish: Timeout" as an error. */
 int ow_bus_fail(natsStatus status, const char *what, struct ow_error *err);
+/* "tls://user:password@host" becomes "tls://host". */
+void ow_bus_hide_password(char *urls);
 /* Doubles a pause up to a limit, and gives the time when it is over, up to a quarter earlier. */
 int64_t ow_bus_pause_until(int64_t *pause_ns, int64_t least_ns, int64_t most_ns, int64_t now_ns);

@@ -97,8 +97,7 @@ static int open_stream(struct source *source, bool follow, const struct ow_stati
 	static const struct ow_station_access none;
 	source->kind = STREAM;
 	if (!follow)
-		return ow_error_set(err, EINVAL, "%s: a stream has no past: follow it, or name a database",
-		                    source->path);
+		return ow_error_set(err, EINVAL, "a stream has no past: follow it, or name a database");
 	return ow_station_stream_open(source->path, access ? access : &none, &source->stream, err);
 }
 

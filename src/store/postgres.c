@@ -104,15 +104,24 @@ int ow_postgres_flush(struct ow_postgres *p)
 	return left == 0 ? 0 : ow_postgres_note(p, NULL);
 }
 
+/* Of a command, each row is one. */
+#define RESULTS_MAX 1000
+
 PGresult *ow_postgres_exec(struct ow_postgres *p, const char *sql)
 {
 	PGresult *last = NULL, *result;
+	unsigned results = 0;
 	ow_postgres_end_active(p);
 	if (p->is_silent || !ow_pq.PQsendQuery(p->connection, sql) || ow_postgres_flush(p) < 0)
 		return NULL;
+	/* Nobody needs the rows of a command: libpq shall not gather those of a server that sends them without an end. */
+	ow_pq.PQsetSingleRowMode(p->connection);
 	while ((result = ow_postgres_next(p))) {
 		ow_pq.PQclear(last);
 		last = result;
+		p->is_silent = ++results > RESULTS_MAX;
+		if (p->is_silent)
+			break;
 		if (ow_pq.PQresultStatus(result) == PGRES_COPY_IN)
 			break;
 	}

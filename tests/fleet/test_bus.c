@@ -237,6 +237,23 @@ static void pulls_go_on_after_the_server_died(void **state)
 	ow_bus_free(c[1]);
 }
 
+/* What is said of servers has no password. */
+static void passwords_are_not_told(void **state)
+{
+	(void)state;
+	struct ow_bus_options options = {
+		.urls = "nats://u:sec@ret@127.0.0.1:1,nats://secret@127.0.0.1:2", .name = "test", .news = on_news};
+	struct ow_error err = {""};
+	struct ow_bus *dead = NULL;
+	news[0] = '\0';
+	assert_int_equal(ow_bus_create(&options, &dead, &err), 0);
+	for (int i = 0; i < 100 && !*news; i++)
+		ow_bus_poll(dead, 20);
+	assert_non_null(strstr(news, "nats://127.0.0.1:1,nats://127.0.0.1:2: no server"));
+	assert_null(strstr(news, "sec"));
+	ow_bus_free(dead);
+}
+
 static void wrong_options_are_refused(void **state)
 {
 	(void)state;
@@ -281,6 +298,7 @@ int main(void)
 		cmocka_unit_test(requests_are_answered_or_end),
 		cmocka_unit_test(each_message_is_listed),
 		cmocka_unit_test(wrong_options_are_refused),
+		cmocka_unit_test(passwords_are_not_told),
 		cmocka_unit_test(pulls_go_on_after_the_server_died),
 	};
 	if (!nats_server_make(&server))

@@ -5,9 +5,13 @@ Two feeders (tests/store/postgres_feeder.c) write the same minutes, in another o
 stored. Meanwhile the server is killed, restarted, stopped, or its disk is full.
 """
 import os
+import resource
 import shutil
 import signal
+import socket
+import struct
 import subprocess
+import threading
 import time
 import unittest
 
@@ -25,6 +29,11 @@ def sums(table, length_s):
 
 
 @unittest.skipIf(servers.Postgres.why_not(), servers.Postgres.why_not())
+def message(kind, body):
+    """As the protocol of PostgreSQL has it."""
+    return kind + struct.pack(">I", len(body) + 4) + body
+
+
 class Faults(unittest.TestCase):
     def setUp(self):
         self.server = servers.Postgres()
@@ -159,6 +168,35 @@ class Tls(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("certificate verify failed", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
+
+
+class Hostile(unittest.TestCase):
+    """What is no PostgreSQL, or one that belongs to somebody else."""
+
+    def answer(self, connection, what):
+        """Takes the connection, and answers the first command with `what` as long as it is read."""
+        with connection:
+            connection.recv(4096)
+            connection.sendall(message(b"R", bytes(4)) + message(b"Z", b"I"))
+            connection.recv(65536)
+            try:
+                connection.sendall(message(b"T", struct.pack(">H", 1) + b"c\0" + struct.pack(">IHIhih", 0, 0, 25, 8, -1, 0)))
+                while True:
+                    connection.sendall(what)
+            except OSError:
+                pass
+
+    def test_rows_without_end(self):
+        """Nobody asked for them: they are not kept, and there is one line."""
+        row = message(b"D", struct.pack(">Hi", 1, 300) + b"A" * 300)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            threading.Thread(target=lambda: self.answer(server.accept()[0], row * 100), daemon=True).start()
+            url = f"postgresql://u:hunter2@127.0.0.1:{server.getsockname()[1]}/fleet?sslmode=disable"
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            done = oneway("results", url)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertNotIn("hunter2", done.stderr)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, max(before, 200 << 10))
 
 
 if __name__ == "__main__":
