@@ -77,6 +77,8 @@ static void find_problem(const struct ow_fleet_status *s, size_t i, const struct
 {
 	const struct ow_fleet_point *point = &s->point[i];
 	*text = 0;
+	if (point->state == OW_FLEET_WAITING && point->token_until_s <= s->now_ns / OW_NS_PER_S)
+		snprintf(text, 600, "its token has expired; 'oneway fleet enroll %s' makes another", point->name);
 	if (point->state != OW_FLEET_ENROLLED)
 		return;
 	if (!h)
@@ -95,7 +97,8 @@ static void find_problem(const struct ow_fleet_status *s, size_t i, const struct
 		snprintf(text, 600, "has version %ju, should have %ju", (uintmax_t)h->config_version,
 		         (uintmax_t)s->desired[i]);
 	else if (h->store_lost)
-		snprintf(text, 600, "%ju intervals could not be stored", (uintmax_t)h->store_lost);
+		snprintf(text, 600, "%ju %s could not be stored", (uintmax_t)h->store_lost,
+		         ow_plural(h->store_lost, "interval", "intervals"));
 	else if (h->connected < h->peers)
 		snprintf(text, 600, "%ju of %ju %s connected", (uintmax_t)h->connected, (uintmax_t)h->peers,
 		         ow_plural(h->peers, "peer", "peers"));

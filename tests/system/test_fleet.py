@@ -96,6 +96,11 @@ class Life(unittest.TestCase):
         print(f"revoked after {time.monotonic() - started:.2f} s")
         self.assertEqual(fleet.status()["london"]["state"], "revoked")
 
+        # A point that did not come in time.
+        fleet.run("enroll", "rome", "--valid", "2s")
+        self.assertEqual((fleet.status()["rome"]["state"], fleet.status()["rome"]["problem"]), ("invited", None))
+        until(lambda: "its token has expired" in (fleet.status()["rome"]["problem"] or ""), lambda: str(fleet.status()["rome"]), 10)
+
     def both_measure(self):
         status = self.fleet.status()
         good = all(p.get("health") and p["health"]["lanes"] == 2 and p["health"]["connected"] == 1
