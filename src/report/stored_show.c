@@ -94,6 +94,9 @@ static void put_counts(FILE *out, const struct ow_stored_sum *sum, const char *r
 	if (n.ring_drops_from || n.ring_drops_to)
 		fprintf(out, "the points' own rings lost frames: %s sending, %s receiving\n",
 		        ow_format_count(n.ring_drops_from, a), ow_format_count(n.ring_drops_to, b));
+	if (n.unreadable)
+		fprintf(out, "%s %s could not be identified\n", ow_format_count(n.unreadable, a),
+		        ow_plural(n.unreadable, "frame", "frames"));
 }
 
 /* Quantiles of all packets, and between which delays the p99 is. */

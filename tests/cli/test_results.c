@@ -62,6 +62,7 @@ static void fill(void)
 			r.received = r.matched + r.late_received + r.extra;
 			r.loss_ratio = sample_value(OW_VALUE_EXACT, 0.05, 0);
 			r.quantile_ns[OW_Q99].value = r.quantile_ns[OW_Q99].high = 9e6;
+			r.unreadable = 1625;
 		}
 		assert_int_equal(ow_store_add(store, &r, NULL), 0);
 		memcpy(r.from, "paris", 6);
@@ -122,6 +123,7 @@ static void sums(void **state)
 	expect_out("r.db --summary", "--- voice london>paris ---\n600 intervals from 2023-11-14 22:13:20 to "
 	                             "2023-11-14 22:23:20 UTC\n540 measured (90.0%), 60 unknown\n");
 	assert_non_null(strstr(out, "54,000,000 sent, 53,854,860 received, 145,140 lost (0.269%)"));
+	assert_non_null(strstr(out, "1,625 frames could not be identified\n"));
 	assert_non_null(strstr(out, "worst p99 of intervals: 9 ms at 11-14 22:20:00"));
 	assert_non_null(strstr(out, "120 unknown: paris does not answer, 11-14 22:18:20 to 11-14 22:19:19"));
 	assert_non_null(strstr(out, "no quantiles: of 53,848,380 packets of 53,848,380 only the mean is known"));
