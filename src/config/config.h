@@ -113,6 +113,7 @@ struct ow_config_fleet {
 	const char *state;   /* folder */
 	uint64_t version;    /* of the desired state in force; 0 = none */
 	char kept[160];      /* keys of the desired state that the point's own file overrides: "listen, segments" */
+	bool interfaces;     /* are those of the desired state */
 	uint64_t refused;    /* version of a desired state that is not in force because it is wrong; 0 = none, */
 	struct ow_error why; /* and what is wrong */
 	bool waits;          /* there is nothing to measure until a desired state comes */

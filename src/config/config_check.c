@@ -228,9 +228,11 @@ static int check_filter(const struct ow_config *c, unsigned line, const char *wh
 static int check_source(const struct ow_config *c, const struct ow_config_interface *i, struct ow_error *err)
 {
 	int r = check_file(c, "file", i->file, err);
-	if (r == 0 && !i->file && if_nametoindex(i->name) == 0)
-		r = ow_error_set(err, ENODEV, "%s:%u: interface '%s' is not on this host", c->path, i->line, i->name);
-	return r;
+	if (r < 0 || i->file || if_nametoindex(i->name) != 0)
+		return r;
+	if (c->fleet.interfaces)
+		return ow_error_set(err, ENODEV, "desired state: interface '%s' is not on this host", i->name);
+	return ow_error_set(err, ENODEV, "%s:%u: interface '%s' is not on this host", c->path, i->line, i->name);
 }
 
 static int check_store(const struct ow_config *c, struct ow_error *err)

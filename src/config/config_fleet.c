@@ -128,6 +128,7 @@ static int move_entries(struct ow_yaml *to, struct ow_yaml *from, struct ow_conf
 			link = &entry->next;
 			continue;
 		}
+		fleet->interfaces = fleet->interfaces || strcmp(entry->key, "interfaces") == 0;
 		*link = entry->next;
 		entry->next = NULL;
 		*last = entry;

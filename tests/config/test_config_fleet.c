@@ -40,6 +40,7 @@ static void three_keys_are_enough(void **state)
 	assert_int_equal(c->segment_count, 1);
 	assert_string_equal(c->fleet.kept, "");
 	assert_false(c->fleet.waits);
+	assert_true(c->fleet.interfaces);
 	ow_config_free(c);
 }
 
@@ -62,6 +63,7 @@ static void own_file_wins(void **state)
 	                            DESIRED "memory: 2GiB\nretention: 5d\n", &err);
 	assert_non_null(c);
 	assert_string_equal(c->interfaces[0].name, "eth7");
+	assert_false(c->fleet.interfaces);
 	assert_int_equal(c->memory, UINT64_C(1) << 30);
 	assert_int_equal(c->retention_ns[OW_PERIOD_INTERVAL], 5 * 86400 * INT64_C(1000000000));
 	assert_string_equal(c->fleet.kept, "interfaces, memory");

@@ -72,7 +72,7 @@ class Life(unittest.TestCase):
 
         # One that a point cannot use: the first half of the points refuses, and all is as before.
         said = fleet.apply(self.plan(interface="nosuch0"), code=1)
-        self.assertRegex(said, "paris refuses version 4: .*interface 'nosuch0' is not on this host")
+        self.assertRegex(said, "paris refuses version 4: desired state: interface 'nosuch0' is not on this host")
         self.assertIn("changed back", said)
         until(lambda: fleet.status()["paris"]["health"]["config_version"] == 5, lambda: str(fleet.status()["paris"]))
         until(self.both_measure, lambda: str(fleet.status()))
