@@ -95,5 +95,8 @@ int ow_cli_fleet_init(int argc, char **argv)
 	       "%s/README says what each file is. ca.key owns the fleet: keep a copy in a safe place.\n"
 	       "Next: start nats-server in each folder of %s/nats, and 'oneway fleet serve --dir %s'.\n",
 	       argv[1], args.how.name, argv[1], argv[1], argv[1]);
+	const char *comma = strchr(args.how.servers, ',');
+	if (comma && !strchr(comma + 1, ','))
+		ow_cli_say("oneway " COMMAND ": warning: 2 servers: if one is lost, the bus stops; use 1 or 3");
 	return OW_EXIT_OK;
 }

@@ -30,6 +30,12 @@ class Usage(Case):
             self.assertIn(flag, oneway("match", "--help").stdout)
         self.assertRegex(oneway("--version").stdout, r"\d+\.\d+\.\d+")
 
+    def test_two_servers_are_no_cluster(self):
+        for hosts, warned in (("a", False), ("a,b", True), ("a,b,c", False)):
+            done = oneway("fleet", "init", self.path(hosts), "--name", "x", "--server", hosts)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("use 1 or 3" in done.stderr, warned, hosts)
+
 
 class Terminals(Case):
     """Words and names of files on a terminal: what is in them is shown, not obeyed."""
