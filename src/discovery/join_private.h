@@ -94,7 +94,8 @@ struct ow_join_way {
 	double loss_weight, lost_weight, loss_squares; /* as those of a mean */
 	/* of this batch: packets of known flows, those that did not arrive, and some of their flows */
 	uint32_t known, missing, missing_flow[2], missing_flows;
-	int64_t seen; /* the last batch */
+	double usual_known, usual_missing; /* those of batches before */
+	int64_t seen;                      /* the last batch */
 };
 
 /* Two vantages, a < b; way[0] is from a to b. */

@@ -263,8 +263,12 @@ static bool has_changed(const struct ow_join_way *way)
 	double p = LOSS_UNKNOWN;
 	if (way->missing < CHANGE_MISSING || way->missing_flows < CHANGE_FLOWS || 2 * way->missing <= way->known)
 		return false;
+	if (way->usual_known < CHANGE_MISSING)
+		return false; /* from what? */
 	if (way->loss_packets >= LOSS_SAMPLES)
 		p = fmax(LOSS_LEAST, LOSS_TIMES * way->lost / way->loss_packets);
+	/* What is divided among links by packet is missing at each of them, always. */
+	p = fmax(p, way->usual_missing / way->usual_known);
 	return p < 1 && way->missing > p * way->known && tail(way->known, p, way->missing) < CHANGE_TAIL;
 }
 
@@ -283,6 +287,8 @@ static void find_changes(struct ow_join *join, int64_t epoch)
 			                                 .missing = way->missing,
 			                                 .flows = way->missing_flows};
 		}
+		way->usual_known += way->known;
+		way->usual_missing += way->missing;
 		way->known = way->missing = way->missing_flows = 0;
 	}
 }

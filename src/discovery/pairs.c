@@ -370,10 +370,11 @@ enum ow_adjacency ow_join_adjacency(const struct ow_join *join, const struct ow_
 
 static void halve_way(struct ow_join_way *way)
 {
-	double *const half[] = {&way->packets, &way->share_n,       &way->share_sum,      &way->direct,
-	                        &way->through, &way->strict_direct, &way->strict_through, &way->loss_packets,
-	                        &way->lost,    &way->loss_drops,    &way->loss_weight,    &way->lost_weight,
-	                        &way->delay.n, &way->delay.w,       &way->delay.wx};
+	double *const half[] = {&way->packets,      &way->share_n,       &way->share_sum,      &way->direct,
+	                        &way->through,      &way->strict_direct, &way->strict_through, &way->loss_packets,
+	                        &way->lost,         &way->loss_drops,    &way->loss_weight,    &way->lost_weight,
+	                        &way->delay.n,      &way->delay.w,       &way->delay.wx,       &way->usual_known,
+	                        &way->usual_missing};
 	double *const quarter[] = {&way->share_variance, &way->loss_squares, &way->delay.v, &way->delay.vx,
 	                           &way->delay.vxx};
 	for (size_t i = 0; i < sizeof half / sizeof *half; i++)

@@ -388,6 +388,20 @@ static void route_change(void **state)
 	ow_map_done(&map);
 }
 
+/* Six packets of ten of all flows take a link that nobody watches, at random: that is so from the begin, and no change. */
+static void spray(void **state)
+{
+	(void)state;
+	static struct scene scene;
+	scene_init(&scene, row, 4);
+	for (int i = 0; i < 700; i++)
+		pass_row(&scene, SECOND / 2 + i * 10 * MS, ow_random_below(&scene.random, 10) < 6 ? 9 : 15,
+		         (uint32_t)i % 10);
+	struct ow_map map = join_scene(&scene);
+	assert_int_equal(map.changes, 0);
+	ow_map_done(&map);
+}
+
 /* Behind a NAT a flow has another hash: it is the same flow, so loss is seen. */
 static void nat(void **state)
 {
@@ -465,6 +479,7 @@ int main(void)
 		cmocka_unit_test(rewritten_ttl),
 		cmocka_unit_test(not_used),
 		cmocka_unit_test(route_change),
+		cmocka_unit_test(spray),
 		cmocka_unit_test(nat),
 		cmocka_unit_test(limits),
 	};
