@@ -45,7 +45,9 @@ static void help_enroll(void)
 	      "token serves once, for this name, and for an hour; with it the point fetches\n"
 	      "its certificate from 'oneway fleet serve', and renews it by itself later. For a\n"
 	      "point that is enrolled already, a new token replaces its key: the old one is out\n"
-	      "as soon as the new one is in use.\n"
+	      "as soon as the new one is in use. Remove point.pem and point.key from the state\n"
+	      "folder of the point and start it again: a certificate that is there is used, and\n"
+	      "not the token.\n"
 	      "\n"
 	      "examples:\n"
 	      "  oneway fleet enroll london >london.yaml\n"
@@ -104,6 +106,18 @@ static void say_elsewhere(const struct ow_fleet *fleet, const char *elsewhere)
 	ow_cli_say("  copy %s/nats/HOST/users.conf there and run: kill -HUP $(cat nats.pid)", fleet->path);
 }
 
+/* A point that still has a certificate uses that, and not the token. */
+static void say_forget(const struct ow_fleet *fleet, const char *name)
+{
+	struct ow_fleet_point point;
+	struct ow_error ignored;
+	if (ow_fleet_point_load(fleet, name, &point, &ignored) == 0 && point.generation > 0)
+		ow_cli_say(
+			"oneway fleet enroll: %s has had a certificate: remove point.pem and point.key from its state "
+			"folder before it starts, or it goes on with these",
+			name);
+}
+
 int ow_cli_fleet_enroll(int argc, char **argv)
 {
 	struct arguments args = {.valid_ns = 3600 * (int64_t)OW_NS_PER_S};
@@ -122,6 +136,8 @@ int ow_cli_fleet_enroll(int argc, char **argv)
 		r = ow_bus_users_apply(fleet, &elsewhere, &err);
 	if (r == 0)
 		printf("fleet:\n  address: '%s'\n  name: %s\n  token: %s\n", fleet->settings.address, argv[1], token);
+	if (r == 0)
+		say_forget(fleet, argv[1]);
 	free(elsewhere);
 	ow_credential_done(&ca);
 	ow_fleet_close(fleet);

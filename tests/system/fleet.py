@@ -111,7 +111,9 @@ class Fleet:
         """A point with the three lines of `enroll`, and perhaps more."""
         config = os.path.join(self.root, name + ".yaml")
         if enroll:
-            lines = self.run("enroll", name) + f"  state: {self.state(name)}\n" + more
+            done = command.oneway("fleet", "enroll", name, "--dir", self.folder)
+            assert done.returncode == 0, done.stderr
+            lines = done.stdout + f"  state: {self.state(name)}\n" + more
             pathlib.Path(config).write_text(lines)
         self.processes[name] = Process([command.PROGRAM, "point", "-c", config, "--quiet"], self.root, name)
         return self.processes[name]

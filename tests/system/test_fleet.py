@@ -305,9 +305,13 @@ class Attacks(unittest.TestCase):
         os.unlink(os.path.join(fleet.state("rome"), "servers"))
         fleet.processes["rome"].stop()
         # Its name comes back with another key, of the next generation.
-        pathlib.Path(fleet.state("rome"), "point.pem").unlink()
+        self.assertIn("remove point.pem and point.key", fleet.run("enroll", "rome"))
+        old = pathlib.Path(fleet.state("rome"), "point.key").read_bytes()
+        for name in ("point.pem", "point.key"):
+            pathlib.Path(fleet.state("rome"), name).unlink()
         fleet.start_point("rome")
         fleet.wait_for_certificate("rome")
+        self.assertNotEqual(pathlib.Path(fleet.state("rome"), "point.key").read_bytes(), old)
         self.thief("rome").close()
         self.assertEqual(fleet.status()["rome"]["generation"], 2)
 
