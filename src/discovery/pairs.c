@@ -359,7 +359,8 @@ enum ow_adjacency ow_join_adjacency(const struct ow_join *join, const struct ow_
 {
 	const struct ow_join_way *way = &pair->way[number], *back = &pair->way[!number];
 	double share = share_needed(join, way);
-	if (pair->tie_direct >= ADJACENT_PACKETS && pair->tie_direct > way->direct + back->direct)
+	double both = way->packets + back->packets;
+	if (enough(pair->tie_direct, both - pair->tie_direct, share) && pair->tie_direct > way->direct + back->direct)
 		return OW_UNKNOWN_ORDER;
 	if (!enough(way->direct, way->through, share) || back->direct >= REVERSE_TIMES * way->direct)
 		return OW_NOT_ADJACENT;

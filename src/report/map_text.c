@@ -9,10 +9,13 @@
 #include "base/word.h"
 #include "result/json.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_LEAST 20
 #define NAME_MOST  60
+/* So few packets of the sample say nothing of neighbours. */
+#define SHARED_PACKETS 20
 
 void ow_map_delay_bounds(const struct ow_map_pair *pair, double *ret_least, double *ret_most)
 {
@@ -169,6 +172,41 @@ static void put_provisional(FILE *out, const struct ow_style *style, const struc
 	}
 }
 
+static uint32_t root_of(uint32_t *next, uint32_t i)
+{
+	while (next[i] != i)
+		i = next[i] = next[next[i]];
+	return i;
+}
+
+/* Points that share packets, and no way on the map leads from one to the other. */
+static void put_unconnected(FILE *out, const struct ow_style *style, const struct ow_map_view *view)
+{
+	const struct ow_map *map = view->map;
+	uint32_t *next = calloc(view->points->points + 1, sizeof *next);
+	for (uint32_t i = 0; next && i < view->points->points; i++)
+		next[i] = i;
+	for (uint32_t i = 0; next && i < 2 * map->pairs; i++) {
+		const struct ow_map_pair *pair = &map->pair[i % map->pairs];
+		const struct ow_map_vantage *a = &map->vantage[pair->from], *b = &map->vantage[pair->to];
+		uint32_t from = root_of(next, view->points->point_of[pair->from]);
+		uint32_t to = root_of(next, view->points->point_of[pair->to]);
+		bool is_edge = pair->adjacency != OW_NOT_ADJACENT, told = i >= map->pairs;
+		char line[512];
+		if (from == to || !(is_edge || (told && pair->packets >= SHARED_PACKETS)))
+			continue;
+		snprintf(
+			line, sizeof line,
+			"note: packets pass %s %s and %s %s, but what lies next to what is not known: neither TTLs nor "
+			"clocks nor directions tell the order",
+			a->point, a->interface, b->point, b->interface);
+		if (!is_edge)
+			put_line(out, style, line);
+		next[from] = to;
+	}
+	free(next);
+}
+
 static void put_least(FILE *out, const struct ow_style *style, const struct ow_map *map)
 {
 	double least = 0;
@@ -207,6 +245,7 @@ void ow_report_map_text(FILE *out, const struct ow_style *style, const struct ow
 		         "than an "
 		         "epoch, or they sample by different keys");
 	put_provisional(out, style, view);
+	put_unconnected(out, style, view);
 	put_doubts(out, style, view);
 	put_least(out, style, map);
 }
