@@ -69,10 +69,11 @@ static void put_stream(struct ow_json *json, const struct stream *stream, const 
 	ow_json_integer(json, "max_msg_size", stream->bytes);
 	ow_json_integer(json, "duplicate_window", DUPLICATES_NS);
 	ow_json_flag(json, "allow_direct", stream->direct);
+	/* A server's answer goes where the asker wants, and by that to its interface, too, whatever the permissions of the
+	 * asker: an answer that has a "seq" would delete messages of others. */
+	ow_json_flag(json, "deny_delete", true);
+	ow_json_flag(json, "deny_purge", true);
 	if (stream->send_on) {
-		/* What makes it a bucket of keys and values. */
-		ow_json_flag(json, "allow_rollup_hdrs", true);
-		ow_json_flag(json, "deny_delete", true);
 		ow_json_object(json, "republish");
 		ow_json_string(json, "src", stream->subjects);
 		ow_json_string(json, "dest", stream->send_on);

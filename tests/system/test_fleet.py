@@ -204,6 +204,26 @@ class Attacks(unittest.TestCase):
         self.paris.wait_for("desired state refused: it is for 'london', but this point is 'paris'")
         client.close()
 
+    def test_answers_delete_nothing(self):
+        """The answer to a publication can be sent to the interface of JetStream, where its "seq" would be that of messages to delete."""
+        client, paris, controller = self.thief(), self.thief("paris"), self.service("controller")
+        for kind in "rseh":
+            paris.publish(f"ow.{kind}.paris", b"{}")
+        paris.settle()
+        controller.subscribe("_IN.service.controller.>", 3)
+        for stream in ("OW_RESULTS", "OW_SAMPLES", "OW_EVENTS", "OW_HEALTH", "KV_cfg"):
+            # Enough of them that one of the answers has the number of a message that is there.
+            for _ in range(20):
+                client.publish("ow.r.london", b"x", f"$JS.API.STREAM.PURGE.{stream}")
+                client.publish("ow.r.london", b"x", f"$JS.API.STREAM.MSG.DELETE.{stream}")
+            client.settle()
+            controller.bytes = b""
+            controller.publish(f"$JS.API.STREAM.INFO.{stream}", b'{"subjects_filter": ">"}', "_IN.service.controller.info")
+            said = controller.until("consumer_count")
+            self.assertRegex(said, r"\"subjects\":\{[^}]*paris", stream)
+        for c in (client, paris, controller):
+            c.close()
+
     def test_huge_message(self):
         client = self.thief()
         client.send("PUB ow.r.london 1073741824\r\n")
