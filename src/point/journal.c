@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "base/utf8.h"
+#include "base/word.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -111,7 +112,8 @@ static void tell_kept(const struct ow_journal *j, const struct kind *k, int64_t 
 {
 	char text[LINE + 80], lasted[OW_DURATION_TEXT];
 	ow_duration_text((double)(now_ns - k->since_ns), lasted);
-	snprintf(text, sizeof text, "%s (%ju more times in %s)", k->line, (uintmax_t)k->kept, lasted);
+	snprintf(text, sizeof text, "%s (%ju more %s in %s)", k->line, (uintmax_t)k->kept,
+	         ow_plural(k->kept, "time", "times"), lasted);
 	write_line(j, k->level, text);
 }
 

@@ -76,6 +76,12 @@ static void test_repeated(void **state)
 	assert_int_equal(count(s.text, "(59 more times in "), 1);
 	assert_int_equal(count(s.text, "(120 more times in "), 2);
 	free(s.text);
+	begin(&s, true);
+	for (int i = 0; i < 2; i++)
+		ow_journal_line(s.journal, OW_EVENT_WARNING, "paris: refused", i * OW_NS_PER_S);
+	end(&s);
+	assert_int_equal(count(s.text, "paris: refused (1 more time in "), 1);
+	free(s.text);
 }
 
 /* Events at different times of day are different. */
