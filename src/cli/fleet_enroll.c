@@ -5,6 +5,9 @@
 #include "cli/fleet.h"
 #include "fleet/authority.h"
 #include "fleet/bus_users.h"
+#include "fleet/control.h"
+#include "fleet/desired.h"
+#include "fleet/streams.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -118,6 +121,29 @@ static void say_forget(const struct ow_fleet *fleet, const char *name)
 			name);
 }
 
+/* See OW_DESIRED_NONE. Without a lock: others need not wait for the bus. */
+static void reserve_state(const char *dir, const char *name)
+{
+	struct ow_fleet *fleet = NULL;
+	struct ow_bus *bus = NULL;
+	struct ow_error err;
+	uint64_t revision;
+	int r = ow_fleet_open_to_look(dir, &fleet, &err);
+	if (r == 0)
+		r = ow_control_open(fleet, "controller", &bus, &err);
+	if (r == 0)
+		r = ow_control_setup(fleet, bus, &err);
+	if (r == 0)
+		r = ow_bus_put_key(bus, OW_BUCKET_CONFIG, name, OW_DESIRED_NONE, strlen(OW_DESIRED_NONE), 0, &revision,
+		                   &err);
+	if (r < 0 && r != -ESTALE)
+		ow_cli_say("oneway fleet enroll: warning: %s; until 'oneway fleet apply' has given %s a state, who has "
+		           "its key can delete the streams of the bus",
+		           err.text, name);
+	ow_bus_free(bus);
+	ow_fleet_close(fleet);
+}
+
 int ow_cli_fleet_enroll(int argc, char **argv)
 {
 	struct arguments args = {.valid_ns = 3600 * (int64_t)OW_NS_PER_S};
@@ -141,6 +167,8 @@ int ow_cli_fleet_enroll(int argc, char **argv)
 	free(elsewhere);
 	ow_credential_done(&ca);
 	ow_fleet_close(fleet);
+	if (r == 0)
+		reserve_state(ow_cli_fleet_dir(args.dir), argv[1]);
 	return r < 0 ? ow_cli_failed("fleet enroll", &err) : OW_EXIT_OK;
 }
 

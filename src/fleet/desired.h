@@ -10,6 +10,11 @@
  * can be sent to another point than the one that asked.
  */
 #define OW_DESIRED_MAX (512u << 10)
+/*
+ * Stands in the bus for a point that has no desired state. Without it, nats-server would answer the point with an empty
+ * message, which the point can have sent to any subject, also to the interface of JetStream: it is a command there.
+ */
+#define OW_DESIRED_NONE "# oneway: no desired state yet\n"
 
 /* The whole text, to be freed. */
 int ow_desired_sign(const struct ow_credential *ca, const char *point, uint64_t version, const char *body,

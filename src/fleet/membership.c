@@ -70,7 +70,8 @@ static void take(void *arg, const struct ow_bus_message *message)
 	struct ow_error err;
 	char line[100];
 	/* There may be none yet. */
-	if (message->status)
+	if (message->status ||
+	    (message->size == strlen(OW_DESIRED_NONE) && memcmp(message->data, OW_DESIRED_NONE, message->size) == 0))
 		return;
 	int r = ow_desired_take(m->config->fleet.state, m->config->point, message->data, message->size, &err);
 	if (r < 0 && r != -ESTALE)

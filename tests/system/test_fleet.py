@@ -224,6 +224,22 @@ class Attacks(unittest.TestCase):
         for c in (client, paris, controller):
             c.close()
 
+    def test_empty_answers_delete_nothing(self):
+        """A point without a desired state: an empty answer would be the command to delete a stream."""
+        oslo = self.fleet.start_point("oslo")
+        self.fleet.wait_for_certificate("oslo")
+        client, controller = self.thief("oslo"), self.service("controller")
+        controller.subscribe("_IN.service.controller.>", 3)
+        for stream in ("OW_RESULTS", "OW_EVENTS", "KV_cfg"):
+            client.publish("$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.oslo", b"", f"$JS.API.STREAM.DELETE.{stream}")
+            client.settle()
+            controller.bytes = b""
+            controller.publish(f"$JS.API.STREAM.INFO.{stream}", b"", "_IN.service.controller.info")
+            self.assertNotIn("not found", controller.until("stream_info_response"))
+        self.assertNotIn("refused", oslo.log())
+        client.close()
+        controller.close()
+
     def test_huge_message(self):
         client = self.thief()
         client.send("PUB ow.r.london 1073741824\r\n")
