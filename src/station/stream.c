@@ -120,7 +120,7 @@ static void on_published(void *arg, enum ow_bus_outcome outcome, const char *why
 		tell(event->stream, why);
 }
 
-/* Publishes what waits, in order, and forgets what the stream has. */
+/* Publishes what waits, one after the other so that it stays in order, and forgets what the stream has. */
 static void publish(struct ow_station_stream *stream)
 {
 	size_t kept = 0;
@@ -132,7 +132,7 @@ static void publish(struct ow_station_stream *stream)
 			continue;
 		}
 		stream->event[kept++] = event;
-		if (!event->sent && ow_bus_room(stream->bus) > 0)
+		if (kept == 1 && !event->sent && ow_bus_room(stream->bus) > 0)
 			event->sent = ow_bus_publish(stream->bus, EVENTS, event->id, event->json, event->length,
 			                             on_published, event, &err) == 0;
 	}

@@ -186,6 +186,7 @@ static void refused(void **state)
 	struct ow_store_writer *keeper = keep(0, 0);
 	sqlite3 *db;
 	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
+	sqlite3_busy_timeout(db, 5000); /* the writer may be at work */
 	assert_int_equal(sqlite3_exec(db,
 	                              "CREATE TRIGGER no BEFORE INSERT ON result WHEN new.interval = 13 BEGIN "
 	                              "SELECT RAISE(ABORT, 'thirteen'); END",
