@@ -371,10 +371,11 @@ static int add_sightings(struct ow_interval_log *log, struct open_interval *open
 	return failed;
 }
 
-/* Adds the flows of a chunk to its interval. A flow that finds no place has number 0. */
-static void number_flows(struct ow_interval_log *log, struct open_interval *open, const struct ow_lane_flows *flows)
+/* Adds the flows of a chunk to its interval. A flow that finds no place has number 0. -ENOMEM: not for want of a place. */
+static int number_flows(struct ow_interval_log *log, struct open_interval *open, const struct ow_lane_flows *flows)
 {
 	uint32_t max = (uint32_t)(log->options.sightings_max / OW_INTERVAL_LOG_FLOW_SHARE);
+	int r = 0;
 	for (uint32_t i = 0; i < flows->count && i < OW_CHUNK_STAMPS; i++) {
 		const struct ow_scope_flow *flow = &flows->flow[i];
 		uint32_t number = ow_lane_flows_find(&open->packets.flows, flow->flow);
@@ -383,17 +384,24 @@ static void number_flows(struct ow_interval_log *log, struct open_interval *open
 		if (number)
 			open->packets.flows.flow[number - 1].ttl = flow->ttl;
 		log->number[i + 1] = number;
+		r = number || open->packets.flows.count > max ? r : -ENOMEM;
 	}
+	return r;
+}
+
+/* The interval of the chunk must not look complete. */
+static void lose(struct ow_interval_log *log, const struct ow_chunk *chunk)
+{
+	struct ow_drops drops = {chunk->packets, ow_cuts_start(&log->cuts, chunk->interval),
+	                         ow_cuts_start(&log->cuts, chunk->interval + 1) - 1};
+	ow_interval_log_drops(log, &drops);
 }
 
 int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chunk)
 {
 	if (!within(log, chunk->interval)) {
-		struct ow_drops drops = {chunk->packets, ow_cuts_start(&log->cuts, chunk->interval),
-		                         ow_cuts_start(&log->cuts, chunk->interval + 1) - 1};
 		log->misplaced += chunk->packets;
-		/* The interval must not look complete. */
-		ow_interval_log_drops(log, &drops);
+		lose(log, chunk);
 		return 0;
 	}
 	struct open_interval *open = interval_at(log, chunk->interval);
@@ -403,8 +411,10 @@ int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chun
 	open->packets.unreadable += chunk->unreadable;
 	if (chunk->sample_shift > open->packets.sample_shift)
 		thin(log, open, chunk->sample_shift < OW_SHIFT_MAX ? chunk->sample_shift : OW_SHIFT_MAX);
-	int failed = 0;
-	number_flows(log, open, &chunk->flows);
+	int failed = number_flows(log, open, &chunk->flows);
+	/* Packets of flows without a number look as if the other point did not see them. */
+	if (failed < 0)
+		lose(log, chunk);
 	for (size_t from = 0, step; from < chunk->count; from += step) {
 		struct sample sample = {&log->options.identity, open->packets.sample_shift};
 		step = chunk->count - from < OW_CHUNK_STAMPS ? chunk->count - from : OW_CHUNK_STAMPS;

@@ -215,6 +215,11 @@ static inline void note(struct ow_lane_recorder *recorder, struct slot *slot, in
 	chunk->unreadable += ids->status != 0 || ids->segments.uncut;
 	const struct ow_identity *identity = &recorder->view.table->identity[slot->identity];
 	uint32_t flow = slot->flow_hash && count ? number_of_flow(slot->flow_hash, &ids->segments, &chunk->flows) : 0;
+	/* Without memory for its flow, a packet would look like one that the other point does not see. */
+	if (slot->flow_hash && count && !flow) {
+		recorder->counts.lost += count;
+		return;
+	}
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t id = ids->segments.id[i];
 		if (chunk->count == open->room) {
@@ -224,6 +229,10 @@ static inline void note(struct ow_lane_recorder *recorder, struct slot *slot, in
 			}
 			/* A new chunk has flows of its own. */
 			flow = slot->flow_hash ? number_of_flow(slot->flow_hash, &ids->segments, &chunk->flows) : 0;
+			if (slot->flow_hash && !flow) {
+				recorder->counts.lost += count - i;
+				return;
+			}
 		}
 		chunk->packets++;
 		chunk->bytes += ids->segments.bytes[i];
