@@ -4,14 +4,14 @@
 #
 #   make            only build/oneway and the library; make install PREFIX=/usr/local DESTDIR=
 #   make demo       half a minute of the lab: real packets, two points, results compared with the truth (needs root)
-#   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (18 minutes)
+#   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (22 minutes)
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make soak       the whole system for SOAK=10m, or any time: constant memory, no false losses (needs root)
 #   make networks   NETWORKS=200 random routed networks with two points: no false losses (needs root; some minutes)
 #   make scarce     each of the first 2000 allocations of each command fails (some minutes; make test has a sample)
 #   make faults     kill -9, partitions, stalls, full disks: longer than in the tests, with 50 kills (needs root)
 #   make fleet-test the map of random networks, the station on them, a fleet under load (needs root; an hour)
-#   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 20 minutes)
+#   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 26 minutes)
 #   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 250)
 #   make prove-memory  peak memory with 20 and with 2000 rotated files (some minutes)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
