@@ -97,7 +97,7 @@ static double identify(enum ow_level level)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 5;
+	long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 5;
 	struct ow_sampler *sampler;
 	struct ow_sampler_options options = {
 		.key = 1, .records = OW_SAMPLER_RECORDS, .epoch_ns = OW_SAMPLE_EPOCH_NS, .on_sample = take};

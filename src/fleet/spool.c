@@ -284,10 +284,23 @@ static int pass_event(struct ow_spool *spool, const struct ow_statement *s, ow_s
 	return each(arg, ow_column_integer(s, 0), &event);
 }
 
-int ow_spool_events(struct ow_spool *spool, int64_t after, unsigned limit, ow_spool_each_event *each, void *arg,
-                    struct ow_error *err)
+static int pass_sample(const struct ow_statement *s, ow_spool_each_sample *each, void *arg)
 {
-	const struct ow_statement *s = spool->events;
+	size_t size = 0;
+	const void *bytes = ow_column_bytes(s, 1, &size);
+	return bytes ? each(arg, ow_column_integer(s, 0), bytes, size) : 0;
+}
+
+/* One of the two. */
+struct listener {
+	ow_spool_each_event *event;
+	ow_spool_each_sample *sample;
+	void *arg;
+};
+
+static int list(struct ow_spool *spool, const struct ow_statement *s, int64_t after, unsigned limit,
+                const struct listener *to, struct ow_error *err)
+{
 	enum ow_step step = OW_STEP_DONE;
 	int r = 0;
 	if (!s)
@@ -295,31 +308,21 @@ int ow_spool_events(struct ow_spool *spool, int64_t after, unsigned limit, ow_sp
 	ow_bind_integer(s, 1, after);
 	ow_bind_integer(s, 2, limit);
 	while (r == 0 && (step = ow_step(s)) == OW_STEP_ROW)
-		r = pass_event(spool, s, each, arg);
+		r = to->event ? pass_event(spool, s, to->event, to->arg) : pass_sample(s, to->sample, to->arg);
 	if (r == 0 && step == OW_STEP_FAILED)
 		r = ow_stored_source_fail(&spool->source, err);
 	ow_reset(s);
 	return r;
 }
 
+int ow_spool_events(struct ow_spool *spool, int64_t after, unsigned limit, ow_spool_each_event *each, void *arg,
+                    struct ow_error *err)
+{
+	return list(spool, spool->events, after, limit, &(struct listener){.event = each, .arg = arg}, err);
+}
+
 int ow_spool_samples(struct ow_spool *spool, int64_t after, unsigned limit, ow_spool_each_sample *each, void *arg,
                      struct ow_error *err)
 {
-	const struct ow_statement *s = spool->samples;
-	enum ow_step step = OW_STEP_DONE;
-	int r = 0;
-	if (!s)
-		return 0;
-	ow_bind_integer(s, 1, after);
-	ow_bind_integer(s, 2, limit);
-	while (r == 0 && (step = ow_step(s)) == OW_STEP_ROW) {
-		size_t size = 0;
-		const void *bytes = ow_column_bytes(s, 1, &size);
-		if (bytes)
-			r = each(arg, ow_column_integer(s, 0), bytes, size);
-	}
-	if (r == 0 && step == OW_STEP_FAILED)
-		r = ow_stored_source_fail(&spool->source, err);
-	ow_reset(s);
-	return r;
+	return list(spool, spool->samples, after, limit, &(struct listener){.sample = each, .arg = arg}, err);
 }

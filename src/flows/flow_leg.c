@@ -98,12 +98,11 @@ static void count_clean(const struct ow_flow_leg_input *in, const struct ow_flow
 }
 
 /*
- * Packets of each flow at A less those at B, without the packets that were found: of the flows of `from`, as far as
- * they are not flows of `not_of`. -ENOMEM.
+ * Packets of each flow of `from` at A less those at B, without the packets that were found. sign: 1 if `from` is of A;
+ * -1 if it is of B, then only flows that A does not have. -ENOMEM.
  */
-static int distrust_flows(const struct ow_flow_counts *from, const struct ow_flow_counts *not_of,
-                          const struct ow_flow_counts *other, int sign, const struct ow_lost_packets *packets,
-                          struct ow_flows *flows)
+static int distrust_flows(const struct ow_flow_counts *from, const struct ow_flow_counts *other, int sign,
+                          const struct ow_lost_packets *packets, struct ow_flows *flows)
 {
 	size_t count = ow_flow_counts_flows(from);
 	int64_t *more = calloc(count + 1, sizeof *more);
@@ -117,9 +116,9 @@ static int distrust_flows(const struct ow_flow_counts *from, const struct ow_flo
 	for (size_t i = 0; i < count; i++) {
 		struct ow_flow_count own, there = {0};
 		ow_flow_counts_get(from, i, &own);
-		if (not_of && ow_flow_counts_find(not_of, own.flow) >= 0)
-			continue;
 		ptrdiff_t at = ow_flow_counts_find(other, own.flow);
+		if (at >= 0 && sign < 0)
+			continue;
 		if (at >= 0)
 			ow_flow_counts_get(other, (size_t)at, &there);
 		if (sign * (int64_t)(own.packets - there.packets) + more[i] != 0)
@@ -138,8 +137,8 @@ static int distrust(const struct ow_flow_leg_input *in, const struct ow_lost_pac
 	const struct ow_flow_counts *a = in->side[0].sum->counts, *b = in->side[1].sum->counts;
 	if (!a || !b)
 		return 0;
-	int r = distrust_flows(a, NULL, b, 1, packets, flows);
-	return r < 0 ? r : distrust_flows(b, a, a, -1, packets, flows);
+	int r = distrust_flows(a, b, 1, packets, flows);
+	return r < 0 ? r : distrust_flows(b, a, -1, packets, flows);
 }
 
 /* -- packets that only one point has ------------------------------------------------------------------------------- */

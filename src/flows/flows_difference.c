@@ -107,7 +107,6 @@ static void take_from(struct ow_flows_layer *layer, uint32_t c, const struct ow_
 	if (layer->counts && !at_a)
 		layer->counts[c] = (layer->counts[c] - one) & low_bits(layer->layer.count_bits);
 	layer->noise[c] += packet->var * unit_ns * unit_ns;
-	settle(layer, c, unit_ns, check_bits_after(&layer->layer));
 }
 
 static void take_from_layer(struct ow_flows *flows, uint32_t number, const struct ow_lost_packet *packet)

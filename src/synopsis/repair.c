@@ -24,16 +24,6 @@ uint32_t ow_repair_cells_for(uint64_t packets)
 	return cells < OW_REPAIR_CELLS_MAX ? (uint32_t)cells : OW_REPAIR_CELLS_MAX;
 }
 
-uint64_t ow_repair_packets_for(uint32_t cells)
-{
-	/* The root of 1.25 x + 4 sqrt(x) + 8 = 3 cells. */
-	double rest = OW_REPAIR_BANKS * (double)cells - CELLS_MORE;
-	double root = rest > 0 ? (sqrt(CELLS_ROOT * CELLS_ROOT + 4 * CELLS_A_PACKET * rest) - CELLS_ROOT) /
-	                                 (2 * CELLS_A_PACKET)
-	                       : 0;
-	return (uint64_t)(root * root);
-}
-
 /* Positions first, then additions, so that those of many packets overlap. */
 static void add_some(struct ow_repair_cell *table, uint32_t cells, uint64_t seed, unsigned shift, const uint64_t *flow,
                      const uint64_t *hash, const uint64_t *time, size_t count)

@@ -71,8 +71,6 @@ static inline uint32_t ow_repair_place(uint64_t places, unsigned bank, uint32_t 
 
 /* Cells of a bank with which this many packets that only one point has are found in more than 99 % of cases. */
 uint32_t ow_repair_cells_for(uint64_t packets);
-/* And as many packets as such a table is made for. */
-uint64_t ow_repair_packets_for(uint32_t cells);
 
 /*
  * Adds packets: hashes as of ow_colate_packet_hash; times in units, of which `shift` bits are dropped. table has

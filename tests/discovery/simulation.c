@@ -447,8 +447,8 @@ static void run(struct simulation *s)
 
 static uint32_t number_of(const struct simulation *s, const struct ow_map_vantage *v)
 {
-	unsigned point = (unsigned)atoi(v->point + 1), node, peer;
-	if (sscanf(v->interface, "%u-%u", &node, &peer) != 2)
+	unsigned point, node, peer;
+	if (sscanf(v->point + 1, "%u", &point) != 1 || sscanf(v->interface, "%u-%u", &node, &peer) != 2)
 		abort();
 	for (uint32_t i = 0; i < s->vantages; i++) {
 		const struct vantage *one = &s->vantage[i];

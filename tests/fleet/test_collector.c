@@ -31,8 +31,9 @@ static char said[4000];
 static void on_log(void *arg, bool warning, const char *line)
 {
 	(void)arg;
-	if (warning && strlen(said) + strlen(line) + 2 < sizeof said)
-		strcat(strcat(said, line), "\n");
+	size_t used = strlen(said);
+	if (warning && used + strlen(line) + 2 < sizeof said)
+		snprintf(said + used, sizeof said - used, "%s\n", line);
 }
 
 static struct ow_interval_result minute_of(const char *from, const char *to, int64_t start_ns, uint64_t sent)

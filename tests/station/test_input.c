@@ -192,7 +192,7 @@ static void store_results(const char *path, const char *to, int from, int until)
 		result.min_ns = result.max_ns = ow_value_exact(0);
 		for (int q = 0; q < OW_QUANTILES; q++)
 			result.quantile_ns[q] = ow_value_exact(0);
-		strcpy(result.to, to);
+		snprintf(result.to, sizeof result.to, "%s", to);
 		if (ow_store_add(store, &result, &err) < 0)
 			fail_msg("%s", err.text);
 	}

@@ -69,10 +69,10 @@ static void publish(const char *subject, enum ow_period period, bool final, cons
 	size_t size;
 	int64_t length_ns = period == OW_PERIOD_INTERVAL ? OW_NS_PER_S : ow_periods[period].length_ns;
 	ow_result_blank(START / length_ns, START, length_ns, &result);
-	strcpy(result.segment, "a-b");
-	strcpy(result.class_name, "all");
-	strcpy(result.from, from);
-	strcpy(result.to, to);
+	snprintf(result.segment, sizeof result.segment, "a-b");
+	snprintf(result.class_name, sizeof result.class_name, "all");
+	snprintf(result.from, sizeof result.from, "%s", from);
+	snprintf(result.to, sizeof result.to, "%s", to);
 	result.final = final;
 	assert_int_equal(ow_result_batch_add(&batch, period, &result, &err), 0);
 	assert_int_equal(ow_result_batch_encode(&batch, &bytes, &size, &err), 0);
