@@ -307,7 +307,14 @@ int ow_cli_plane_monitor(int argc, char **argv)
 		return OW_EXIT_OK;
 	args.has_station = operands > 0 && !is_results(argv[1]);
 	if (operands - args.has_station < 1) {
-		ow_error_set(&err, EINVAL, "at least one of RESULTS is required");
+		if (args.has_station)
+			ow_error_set(
+				&err, EINVAL,
+				"'%.200s' is no file of results, so it is taken for STATION; at least one of RESULTS "
+				"is required",
+				argv[1]);
+		else
+			ow_error_set(&err, EINVAL, "at least one of RESULTS is required");
 		return ow_cli_misused("plane monitor", &err);
 	}
 	ow_interrupt_catch();

@@ -122,6 +122,19 @@ static bool warn_backwards(const struct ow_flow_answers *a, char line[OW_FLOW_WA
 	return true;
 }
 
+/* As of two captures that are copies. */
+static bool warn_copies(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
+{
+	for (size_t i = 0; i < a->flows; i++) {
+		const struct ow_value *mean = &ow_flow_answer_whole(a, &a->flow[i])->mean_ns;
+		if (mean->status != OW_VALUE_NONE && mean->value != (double)a->offset_ns)
+			return false;
+	}
+	snprintf(line, OW_FLOW_WARNING, "every delay is 0: are %.120s and %.120s recordings of one point?",
+	         a->point[0].path, a->point[a->points - 1].path);
+	return a->estimated > 0;
+}
+
 bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
 {
 	for (unsigned k = 0; k < a->points; k++) {
@@ -137,6 +150,8 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char l
 			return true;
 	}
 	if (warn_backwards(a, line) && i-- == 0)
+		return true;
+	if (warn_copies(a, line) && i-- == 0)
 		return true;
 	return warn_counts(a, line) && i == 0;
 }

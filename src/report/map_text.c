@@ -224,7 +224,7 @@ void ow_report_map_text(FILE *out, const struct ow_style *style, const struct ow
 {
 	const struct ow_map *map = view->map;
 	char from[OW_FORMAT], until[OW_FORMAT], packets[OW_FORMAT];
-	fprintf(out, "%u point%s, %u vantage%s, %s packets, %s to %s\n\n", view->points->points,
+	fprintf(out, "%u point%s, %u vantage%s, %s sampled packets, %s to %s\n\n", view->points->points,
 	        ow_plural(view->points->points, "", "s"), map->vantages, ow_plural(map->vantages, "", "s"),
 	        ow_format_count(map->counts.packets, packets), ow_format_local(map->from_ns, "%Y-%m-%d %H:%M:%S", from),
 	        ow_format_local(map->until_ns, "%H:%M:%S", until));

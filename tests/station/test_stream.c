@@ -80,6 +80,14 @@ static void publish(const char *subject, enum ow_period period, bool final, cons
 	ow_result_batch_done(&batch);
 }
 
+#define NEWS 2000
+
+static void append(char news[NEWS], const char *line)
+{
+	size_t used = strlen(news);
+	snprintf(news + used, NEWS - used, "%s\n", line);
+}
+
 /* Polls for half a second, and until so many were seen. */
 static void poll_for(struct ow_station_stream *stream, struct seen *seen, unsigned wanted, char *news)
 {
@@ -92,7 +100,7 @@ static void poll_for(struct ow_station_stream *stream, struct seen *seen, unsign
 		assert_int_equal(ow_station_stream_poll(stream, on_result, seen, &err), 0);
 		ow_bus_poll(points, 0);
 		if (ow_station_stream_news(stream, &line))
-			strcat(strcat(news, line.text), "\n");
+			append(news, line.text);
 		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 	}
 	assert_int_equal(seen->count, wanted);
@@ -111,7 +119,7 @@ static void results(void **state)
 {
 	(void)state;
 	struct seen seen = {0};
-	char news[2000] = "";
+	char news[NEWS] = "";
 	struct ow_error err;
 	struct ow_station_stream *stream = open_stream();
 	poll_for(stream, &seen, 0, news);
@@ -139,7 +147,7 @@ static void a_flood(void **state)
 {
 	(void)state;
 	struct seen seen = {0};
-	char news[2000] = "";
+	char news[NEWS] = "";
 	struct ow_error err, line;
 	struct ow_result_batch batch = {0};
 	struct ow_interval_result result;
@@ -148,10 +156,10 @@ static void a_flood(void **state)
 	struct ow_station_stream *stream = open_stream();
 	poll_for(stream, &seen, 0, news);
 	ow_result_blank(START / OW_NS_PER_S, START, OW_NS_PER_S, &result);
-	strcpy(result.segment, "c-d");
-	strcpy(result.class_name, "all");
-	strcpy(result.from, "c");
-	strcpy(result.to, "d");
+	snprintf(result.segment, sizeof result.segment, "c-d");
+	snprintf(result.class_name, sizeof result.class_name, "all");
+	snprintf(result.from, sizeof result.from, "c");
+	snprintf(result.to, sizeof result.to, "d");
 	result.final = true;
 	for (unsigned i = 0; i < OW_RESULT_BATCH_ROWS; i++)
 		assert_int_equal(ow_result_batch_add(&batch, OW_PERIOD_INTERVAL, &result, &err), 0);
@@ -167,7 +175,7 @@ static void a_flood(void **state)
 		ow_bus_poll(points, 5);
 		assert_int_equal(ow_station_stream_poll(stream, on_result, &seen, &err), 0);
 		if (ow_station_stream_news(stream, &line))
-			strcat(strcat(news, line.text), "\n");
+			append(news, line.text);
 	}
 	assert_string_equal(seen.from, "a");
 	assert_in_range(seen.count, OW_COLLECTOR_POINT_BURST, 2 * OW_COLLECTOR_POINT_BURST);
@@ -193,7 +201,7 @@ static void events(void **state)
 {
 	(void)state;
 	struct seen seen = {0};
-	char news[2000] = "";
+	char news[NEWS] = "";
 	struct ow_error err = {""};
 	struct events events = {0};
 	struct ow_station_stream *stream = open_stream();
