@@ -314,7 +314,10 @@ static void tick(struct ow_bus *bus)
 {
 	int64_t now_ns = ow_clock_steady_ns();
 	connect_if_due(bus, now_ns);
-	bus->connected = bus->connection && natsConnection_Status(bus->connection) == NATS_CONN_STATUS_CONNECTED;
+	bool connected = bus->connection && natsConnection_Status(bus->connection) == NATS_CONN_STATUS_CONNECTED;
+	if (connected && !bus->connected)
+		ow_bus_flows_reset(bus, now_ns);
+	bus->connected = connected;
 	ow_bus_requests_tick(bus, now_ns);
 	ow_bus_pulls_tick(bus, now_ns);
 }

@@ -8,10 +8,19 @@
 
 #define OW_BUS_CLIENT_NAME 80
 
+/* Messages to one stream: "ow.r.". A stream answers in the order in which it takes them. */
+struct ow_bus_flow {
+	char subject[16];    /* how their subjects begin */
+	int64_t answered_ns; /* when the newest message that was answered was sent */
+	int64_t heard_ns;    /* of an answer, or when a message was given up */
+	int64_t wait_ns;     /* silence after which the oldest message is given up */
+};
+
 /* A request whose answer has not come. */
 struct ow_bus_open {
 	uint64_t id; /* 0 = none */
-	int64_t sent_ns, deadline_ns;
+	int64_t sent_ns;
+	struct ow_bus_flow *flow; /* of a published message */
 	ow_bus_handler *handler;
 	ow_bus_published *published; /* of a published message; then there is no handler */
 	void *arg;
@@ -54,6 +63,10 @@ struct ow_bus {
 	int64_t publish_ns; /* not before, because the stream did not take messages */
 	int64_t publish_pause_ns;
 	int64_t failed_ns; /* when the last failure was noticed */
+	int64_t looked_ns; /* for requests that have waited long enough */
+	bool probe; /* one message may be sent, however many are on their way: its answer tells what became of these */
+	struct ow_bus_flow flow[8];
+	unsigned flows;
 	double window; /* messages that may be on their way; grows with each that is stored, and is halved at a failure */
 
 	struct ow_bus_pull pull[4];
@@ -73,6 +86,8 @@ ow_bus_handler ow_bus_pulled;
 #define OW_BUS_PULL_EXPIRES_NS INT64_C(3000000000)
 /* Handles requests that have waited long enough, and asks pulls for more. */
 void ow_bus_requests_tick(struct ow_bus *bus, int64_t now_ns);
+/* There is a connection again: what was silent has a new chance. */
+void ow_bus_flows_reset(struct ow_bus *bus, int64_t now_ns);
 void ow_bus_pulls_tick(struct ow_bus *bus, int64_t now_ns);
 /* Forgets what was asked through a connection that is gone. */
 void ow_bus_pulls_reset(struct ow_bus *bus);

@@ -15,6 +15,15 @@
 #define PUBLISH_LEAST_NS (100 * OW_NS_PER_MS)
 #define PUBLISH_MOST_NS  (10 * OW_NS_PER_S)
 #define WINDOW_LEAST     4.0
+/* A message is lost if the stream has answered one that was sent so much later. */
+#define ORDER_NS OW_NS_PER_S
+/* If a stream is silent, its oldest message is sent again; pauses grow from the first to the second. */
+#define SILENCE_LEAST_NS (3 * OW_NS_PER_S)
+#define SILENCE_MOST_NS  (30 * OW_NS_PER_S)
+/* Requests that wait are looked at this often. */
+#define LOOK_NS (20 * OW_NS_PER_MS)
+/* States of requests that are given up. */
+enum { LATE = 408, SILENT = 598 };
 /* A pull that the server forgot is asked for again. */
 #define PULL_AGAIN_NS (OW_BUS_PULL_EXPIRES_NS + OW_NS_PER_S)
 /* The least time between two requests of a pull that is refused. */
@@ -35,10 +44,6 @@ static int open_request(struct ow_bus *bus, const struct ow_bus_open *request, c
 	*slot = *request;
 	slot->id = bus->next_id++;
 	slot->sent_ns = ow_clock_steady_ns();
-	slot->deadline_ns = slot->sent_ns + OW_BUS_WAIT_MS * OW_NS_PER_MS;
-	/* Servers that are slow become slower if everything is sent again too soon. */
-	if (slot->published)
-		slot->deadline_ns += bus->publish_pause_ns;
 	bus->open_count++;
 	snprintf(ret_reply, OW_BUS_SUBJECT, "%s.%" PRIx64, bus->inbox, slot->id);
 	return 0;
@@ -116,7 +121,32 @@ unsigned ow_bus_room(const struct ow_bus *bus)
 {
 	if (!bus->connected || ow_clock_steady_ns() < bus->publish_ns)
 		return 0;
-	return bus->open_count < (unsigned)bus->window ? (unsigned)bus->window - bus->open_count : 0;
+	return bus->open_count < (unsigned)bus->window ? (unsigned)bus->window - bus->open_count : bus->probe;
+}
+
+static struct ow_bus_flow *flow_of(struct ow_bus *bus, const char *subject)
+{
+	const char *dot = strchr(subject, '.'), *second = dot ? strchr(dot + 1, '.') : NULL;
+	size_t most = sizeof bus->flow->subject - 1, length = second ? (size_t)(second + 1 - subject) : strlen(subject);
+	length = length < most ? length : most;
+	for (unsigned i = 0; i < bus->flows; i++) {
+		const char *known = bus->flow[i].subject;
+		if (strlen(known) == length && memcmp(known, subject, length) == 0)
+			return &bus->flow[i];
+	}
+	bool room = bus->flows < sizeof bus->flow / sizeof *bus->flow;
+	struct ow_bus_flow *flow = &bus->flow[room ? bus->flows++ : bus->flows - 1];
+	*flow = (struct ow_bus_flow){.wait_ns = SILENCE_LEAST_NS};
+	memcpy(flow->subject, subject, length);
+	return flow;
+}
+
+void ow_bus_flows_reset(struct ow_bus *bus, int64_t now_ns)
+{
+	for (unsigned i = 0; i < bus->flows; i++) {
+		bus->flow[i].heard_ns = now_ns;
+		bus->flow[i].wait_ns = SILENCE_LEAST_NS;
+	}
 }
 
 /* Fewer messages at a time after a failure, more after each that was stored: as TCP does, so that the bus is not flooded with
@@ -142,7 +172,8 @@ static void note_outcome(struct ow_bus *bus, const struct ow_bus_open *request, 
 int ow_bus_publish(struct ow_bus *bus, const char *subject, const char *id, const void *data, size_t size,
                    ow_bus_published *published, void *arg, struct ow_error *err)
 {
-	struct ow_bus_open request = {.published = published, .arg = arg};
+	struct ow_bus_open request = {.flow = flow_of(bus, subject), .published = published, .arg = arg};
+	bus->probe = false;
 	return ask(bus, subject, id ? "Nats-Msg-Id" : NULL, id, data, size, &request, err);
 }
 
@@ -169,6 +200,13 @@ static enum ow_bus_outcome outcome_of(const struct ow_bus_message *message, char
 	return outcome;
 }
 
+static void note_answer(struct ow_bus_flow *flow, int64_t sent_ns)
+{
+	flow->heard_ns = ow_clock_steady_ns();
+	flow->wait_ns = SILENCE_LEAST_NS;
+	flow->answered_ns = flow->answered_ns > sent_ns ? flow->answered_ns : sent_ns;
+}
+
 static void finish(struct ow_bus *bus, struct ow_bus_open *slot, const struct ow_bus_message *message)
 {
 	struct ow_bus_open request = *slot;
@@ -179,20 +217,46 @@ static void finish(struct ow_bus *bus, struct ow_bus_open *slot, const struct ow
 		return;
 	}
 	enum ow_bus_outcome outcome = outcome_of(message, why, sizeof why);
-	note_outcome(bus, &request, outcome == OW_BUS_STORED || outcome == OW_BUS_DUPLICATE);
+	if (!message->status)
+		note_answer(request.flow, request.sent_ns);
+	if (message->status != SILENT)
+		note_outcome(bus, &request, outcome == OW_BUS_STORED || outcome == OW_BUS_DUPLICATE);
 	request.published(request.arg, outcome, why);
+}
+
+/*
+ * Why an open request is given up; 0: it is not. A slow stream is no reason: if everything were sent again, it would be
+ * slower. A message is lost if later ones have been answered. If there is no answer at all, the oldest message is given
+ * up, and sent again: when that is answered, the others are known to be lost.
+ */
+static int give_up(struct ow_bus *bus, const struct ow_bus_open *slot, int64_t now_ns)
+{
+	struct ow_bus_flow *flow = slot->flow;
+	if (!flow)
+		return now_ns - slot->sent_ns >= OW_BUS_WAIT_MS * OW_NS_PER_MS ? LATE : 0;
+	if (slot->sent_ns + ORDER_NS < flow->answered_ns)
+		return LATE;
+	int64_t since_ns = flow->heard_ns > slot->sent_ns ? flow->heard_ns : slot->sent_ns;
+	if (!bus->connected || now_ns - since_ns < flow->wait_ns)
+		return 0;
+	flow->heard_ns = now_ns;
+	flow->wait_ns = flow->wait_ns * 2 < SILENCE_MOST_NS ? flow->wait_ns * 2 : SILENCE_MOST_NS;
+	bus->probe = true;
+	return SILENT;
 }
 
 void ow_bus_requests_tick(struct ow_bus *bus, int64_t now_ns)
 {
-	struct ow_bus_message late = {.subject = "", .reply = "", .status = 408};
-	for (; bus->oldest_id < bus->next_id; bus->oldest_id++) {
-		struct ow_bus_open *slot = slot_of(bus, bus->oldest_id);
-		if (slot->id != bus->oldest_id)
-			continue;
-		if (now_ns < slot->deadline_ns)
-			return;
-		finish(bus, slot, &late);
+	struct ow_bus_message none = {.subject = "", .reply = ""};
+	if (now_ns - bus->looked_ns < LOOK_NS)
+		return;
+	bus->looked_ns = now_ns;
+	while (bus->oldest_id < bus->next_id && slot_of(bus, bus->oldest_id)->id != bus->oldest_id)
+		bus->oldest_id++;
+	for (uint64_t id = bus->oldest_id, end = bus->next_id; id < end; id++) {
+		struct ow_bus_open *slot = slot_of(bus, id);
+		if (slot->id == id && (none.status = give_up(bus, slot, now_ns)))
+			finish(bus, slot, &none);
 	}
 }
 

@@ -197,6 +197,71 @@ static void each_message_is_listed(void **state)
 	ow_bus_free(bus);
 }
 
+/* Plays a stream that is slow: answers one message after the other, when it is told to. */
+struct slow_stream {
+	struct ow_bus *bus;
+	char reply[40][OW_BUS_SUBJECT];
+	unsigned taken, answered;
+};
+
+static void take_slowly(void *arg, const struct ow_bus_message *message)
+{
+	struct slow_stream *slow = arg;
+	if (slow->taken < 40)
+		snprintf(slow->reply[slow->taken++], OW_BUS_SUBJECT, "%s", message->reply);
+}
+
+static void answer_one(struct slow_stream *slow, const char *skip)
+{
+	static const char text[] = "{\"stream\": \"SLOW\", \"seq\": 7}";
+	if (slow->answered < slow->taken && strcmp(slow->reply[slow->answered], skip) != 0)
+		assert_int_equal(ow_bus_send(slow->bus, slow->reply[slow->answered], text, sizeof text - 1, NULL), 0);
+	slow->answered += slow->answered < slow->taken;
+}
+
+/*
+ * 30 answers in 6 s are slow, and nothing is given up. Of a stream that says nothing, one message is given up, and then
+ * another one. What was sent before a message that is answered is lost.
+ */
+static void slow_is_not_lost(void **state)
+{
+	(void)state;
+	struct ow_error err;
+	struct ow_bus *bus = connect_as("a"), *server_bus = connect_as("slow");
+	struct slow_stream slow = {.bus = server_bus}, holes = {.bus = server_bus}, mute = {.bus = server_bus};
+	struct outcomes of_slow = {0}, of_holes = {0}, of_mute = {0};
+	assert_int_equal(ow_bus_subscribe(server_bus, "slow.a.>", take_slowly, &slow, &err), 0);
+	assert_int_equal(ow_bus_subscribe(server_bus, "holes.a.>", take_slowly, &holes, &err), 0);
+	assert_int_equal(ow_bus_subscribe(server_bus, "mute.a.>", take_slowly, &mute, &err), 0);
+	ow_bus_poll(server_bus, 100);
+	for (int i = 0; i < 30; i++) {
+		assert_int_equal(ow_bus_publish(bus, "slow.a.x", NULL, "x", 1, on_published, &of_slow, &err), 0);
+		assert_int_equal(ow_bus_publish(bus, "mute.a.x", NULL, "x", 1, on_published, &of_mute, &err), 0);
+	}
+	int64_t begin = ow_clock_steady_ns(), next = begin;
+	for (unsigned sent = 0; slow.answered < 30 || of_slow.all < 30;) {
+		assert_true(ow_clock_steady_ns() - begin < INT64_C(20000000000));
+		if (ow_clock_steady_ns() >= next) {
+			next += 200000000;
+			answer_one(&slow, "");
+			if (sent++ < 20)
+				assert_int_equal(
+					ow_bus_publish(bus, "holes.a.x", NULL, "x", 1, on_published, &of_holes, &err),
+					0);
+			answer_one(&holes, holes.reply[3]);
+		}
+		ow_bus_poll(bus, 5);
+		ow_bus_poll(server_bus, 5);
+	}
+	assert_int_equal(of_slow.of[OW_BUS_STORED], 30);
+	assert_int_equal(of_holes.of[OW_BUS_STORED], 19);
+	assert_int_equal(of_holes.of[OW_BUS_NO_ANSWER], 1);
+	assert_in_range(of_mute.of[OW_BUS_NO_ANSWER], 1, 2);
+	assert_int_equal(of_mute.all, of_mute.of[OW_BUS_NO_ANSWER]);
+	ow_bus_free(bus);
+	ow_bus_free(server_bus);
+}
+
 /* Two collectors share the messages; the server is killed meanwhile; nothing is lost. */
 static void pulls_go_on_after_the_server_died(void **state)
 {
@@ -299,6 +364,7 @@ int main(void)
 		cmocka_unit_test(each_message_is_listed),
 		cmocka_unit_test(wrong_options_are_refused),
 		cmocka_unit_test(passwords_are_not_told),
+		cmocka_unit_test(slow_is_not_lost),
 		cmocka_unit_test(pulls_go_on_after_the_server_died),
 	};
 	if (!nats_server_make(&server))
