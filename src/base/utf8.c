@@ -28,6 +28,11 @@ size_t ow_utf8_read(const char *text, size_t left, uint32_t *ret_code)
 
 size_t ow_utf8_next(const char *text, uint32_t *ret_code)
 {
+	/* Most characters are of ASCII. */
+	if ((int8_t)*text > 0) {
+		*ret_code = (uint8_t)*text;
+		return 1;
+	}
 	return ow_utf8_read(text, strnlen(text, LONGEST), ret_code);
 }
 
@@ -56,6 +61,10 @@ void ow_utf8_clean(char *text)
 	char *to = text;
 	while (*text) {
 		uint32_t code;
+		if (*text >= ' ' && *text <= '~') {
+			*to++ = *text++;
+			continue;
+		}
 		size_t bytes = ow_utf8_next(text, &code);
 		if (bytes && ow_utf8_printable(code)) {
 			memmove(to, text, bytes);

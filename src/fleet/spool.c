@@ -23,7 +23,7 @@ struct ow_spool {
 	struct ow_statement *fresh[OW_PERIODS], *range[OW_PERIODS], *lane_range[OW_PERIODS];
 	struct ow_statement *look, *events, *samples, *find_lane;
 	struct lane *lane; /* those used so far */
-	size_t lanes, room;
+	size_t lanes, room, next;
 };
 
 /* Longer than a transaction of the point takes. */
@@ -160,9 +160,13 @@ static void copy_name(char name[OW_RESULT_NAME], const struct ow_statement *stat
 /* NULL: there is no such lane, or no memory. */
 static const struct lane *lane_of(struct ow_spool *spool, int64_t id)
 {
+	/* Rows usually come in the same order of lanes. */
 	for (size_t i = 0; i < spool->lanes; i++) {
-		if (spool->lane[i].id == id)
-			return &spool->lane[i];
+		size_t k = (spool->next + i) % spool->lanes;
+		if (spool->lane[k].id == id) {
+			spool->next = k + 1;
+			return &spool->lane[k];
+		}
 	}
 	if (OW_GROW(spool->lane, spool->room, spool->lanes + 1) < 0)
 		return NULL;

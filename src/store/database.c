@@ -304,7 +304,8 @@ static int open_file(const char *path, const char *name, int flags, struct ow_da
 	d->path = strdup(path);
 	if (!d->path)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
-	if (sqlite3_open_v2(name, &d->db, flags, NULL) != SQLITE_OK)
+	/* A connection is for one thread at a time: no locks for each column. */
+	if (sqlite3_open_v2(name, &d->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
 		return d->db ? ow_database_fail(d, err) : ow_error_set(err, ENOMEM, "%s: out of memory", path);
 	sqlite3_busy_timeout(d->db, BUSY_MS);
 	return 0;
