@@ -23,8 +23,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The store is looked at this often: a minute's rows come together. */
-#define READ_NS (2 * OW_NS_PER_S)
 /* Rows of a message when there are many. */
 #define ROWS_AT_ONCE 1000
 /* Sent rows are looked at again for this long, this often: late packets, or a restart, may have changed them. */
@@ -464,7 +462,7 @@ void ow_agent_work(struct ow_agent *agent, int wait_ms)
 	ow_bus_poll(agent->bus, wait_ms);
 	int64_t now_ns = ow_clock_steady_ns();
 	if (now_ns >= agent->read_next_ns) {
-		agent->read_next_ns = now_ns + READ_NS;
+		agent->read_next_ns = now_ns + OW_AGENT_READ_NS;
 		work_on_store(agent);
 		send_health(agent, now_ns);
 	}

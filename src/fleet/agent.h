@@ -18,6 +18,9 @@
  */
 struct ow_agent;
 
+/* The store is looked at this often: a minute's rows come together. */
+#define OW_AGENT_READ_NS INT64_C(2000000000)
+
 struct ow_agent_options {
 	const char *point;
 	const char *store;  /* of the point */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/time.h"
+#include "fleet/agent.h"
 #include "fleet/outbox.h"
 #include "fleet/positions.h"
 #include "fleet/result_batch.h"
@@ -26,8 +27,10 @@
 #define SHAPES 64
 /* Results become final after the waiting time, in the order in which they were made. */
 #define SAMPLES 64
-/* Rows that are read from the store at a time. */
-#define ROWS_AT_ONCE 2000
+/* Rows of all points of a process that are read from the store at a time. */
+#define ROWS_AT_ONCE 20000
+/* How long to wait for something to do. */
+#define WAIT_MS 20
 
 /* What a process tells, in memory that all share. */
 struct told {
@@ -44,11 +47,10 @@ struct process {
 	struct ow_spool *spool;
 	struct ow_positions *positions;
 	struct ow_bus *bus;
-	struct ow_outbox *outbox[2]; /* of intervals and of minutes */
-	int64_t place[2];            /* rows up to here are messages */
-	struct ow_result_batch batch;
-	char point[OW_RESULT_NAME]; /* of the batch */
-	unsigned batch_rows;
+	struct ow_outbox *outbox[2];   /* of intervals and of minutes */
+	int64_t place[2];              /* rows up to here are messages */
+	int64_t read_ns;               /* when the store is read next */
+	struct ow_result_batch *batch; /* of each point */
 	struct ow_interval_result shape[SHAPES];
 	uint64_t arrived, rows_sent; /* by this process */
 };
@@ -121,57 +123,81 @@ static const enum ow_period periods[2] = {OW_PERIOD_INTERVAL, OW_PERIOD_MINUTE};
 struct feed {
 	struct process *process;
 	int kind;
-	int64_t place;
+	unsigned rows, point; /* rows that were read, and the point of the last one */
+	int64_t place;        /* of the last one */
 	struct ow_error *err;
 };
 
-static int flush(struct feed *feed)
+/* What is waiting of a point becomes a message. All rows up to `place` are then in messages. */
+static int flush(struct feed *feed, unsigned point, int64_t place)
 {
 	struct process *p = feed->process;
+	struct ow_result_batch *batch = &p->batch[point];
 	const uint8_t *bytes = NULL;
 	char subject[OW_RESULT_NAME + 8];
 	size_t size = 0;
-	if (p->batch_rows == 0)
-		return 0;
-	int r = ow_result_batch_encode(&p->batch, &bytes, &size, feed->err);
-	snprintf(subject, sizeof subject, "ow.r.%s", p->point);
-	if (r == 0)
-		r = ow_outbox_add_to(p->outbox[feed->kind], subject, bytes, size, feed->place, feed->err);
-	p->rows_sent += p->batch_rows;
-	p->batch_rows = 0;
-	return r;
+	p->rows_sent += batch->rows;
+	int r = ow_result_batch_encode(batch, &bytes, &size, feed->err);
+	snprintf(subject, sizeof subject, "ow.r.p%u", p->first + point);
+	return r < 0 ? r : ow_outbox_add_to(p->outbox[feed->kind], subject, bytes, size, place, feed->err);
 }
 
-/* Rows of a point that follow each other are a message. */
 static int feed_row(void *arg, int64_t number, int64_t lane, const struct ow_interval_result *result)
 {
 	struct feed *feed = arg;
 	struct process *p = feed->process;
+	unsigned long point = strtoul(result->from + 1, NULL, 10) - p->first;
 	(void)lane;
-	int r = strcmp(p->point, result->from) != 0 ? flush(feed) : 0;
-	snprintf(p->point, sizeof p->point, "%s", result->from);
-	if (r == 0)
-		r = ow_result_batch_add(&p->batch, periods[feed->kind], result, feed->err);
-	if (r == -ENOSPC && (r = flush(feed)) == 0)
-		r = ow_result_batch_add(&p->batch, periods[feed->kind], result, feed->err);
-	p->batch_rows += r == 0;
+	if (point >= p->points)
+		return ow_error_set(feed->err, EUCLEAN, "a store with rows of point %.60s", result->from);
+	int r = ow_result_batch_add(&p->batch[point], periods[feed->kind], result, feed->err);
+	if (r == -ENOSPC && (r = flush(feed, (unsigned)point, p->place[feed->kind])) == 0)
+		r = ow_result_batch_add(&p->batch[point], periods[feed->kind], result, feed->err);
+	feed->rows++;
+	feed->point = (unsigned)point;
 	feed->place = number;
 	return r;
 }
 
-/* Makes messages of new rows as long as there is room. */
+/* The point of the last row is the last one: when its message has arrived, all have. */
+static int flush_all(struct feed *feed)
+{
+	struct process *p = feed->process;
+	int r = 0;
+	for (unsigned i = 0; r == 0 && i < p->points; i++) {
+		if (i != feed->point && p->batch[i].rows)
+			r = flush(feed, i, p->place[feed->kind]);
+	}
+	return r < 0 ? r : flush(feed, feed->point, feed->place);
+}
+
+/* Makes messages of new rows as long as there is room: one for each point. */
 static int send_rows(struct process *p, int kind, struct ow_error *err)
 {
 	int r = 0;
-	int64_t before = -1;
-	while (r == 0 && ow_outbox_has_room(p->outbox[kind]) && before != p->place[kind]) {
+	bool more = true;
+	while (r == 0 && more && ow_outbox_has_room(p->outbox[kind])) {
 		struct feed feed = {.process = p, .kind = kind, .place = p->place[kind], .err = err};
-		before = p->place[kind];
 		r = ow_spool_new(p->spool, periods[kind], p->place[kind], ROWS_AT_ONCE, feed_row, &feed, err);
-		if (r == 0)
-			r = flush(&feed);
+		if (r == 0 && feed.rows)
+			r = flush_all(&feed);
 		p->place[kind] = feed.place;
+		more = feed.rows == ROWS_AT_ONCE;
 	}
+	return r;
+}
+
+/* As often as agents do. */
+static int read_store(struct process *p, struct ow_error *err)
+{
+	int64_t now_ns = ow_clock_steady_ns();
+	if (now_ns < p->read_ns)
+		return 0;
+	int r = send_rows(p, 0, err);
+	if (r == 0)
+		r = send_rows(p, 1, err);
+	bool full = !ow_outbox_has_room(p->outbox[0]) || !ow_outbox_has_room(p->outbox[1]);
+	p->read_ns = full ? now_ns : p->read_ns + OW_AGENT_READ_NS;
 	return r;
 }
 
@@ -218,9 +244,7 @@ static int tell(struct process *p, struct ow_error *err)
 
 static int work(struct process *p, int wait_ms, struct ow_error *err)
 {
-	int r = send_rows(p, 0, err);
-	if (r == 0)
-		r = send_rows(p, 1, err);
+	int r = read_store(p, err);
 	ow_outbox_send(p->outbox[0]);
 	ow_outbox_send(p->outbox[1]);
 	ow_bus_poll(p->bus, wait_ms);
@@ -251,6 +275,10 @@ static int open_process(struct process *p, struct ow_error *err)
 	o.arrived = on_minutes;
 	if (r == 0)
 		r = ow_outbox_create(&o, &p->outbox[1], err);
+	if (r == 0 && !(p->batch = calloc(p->points, sizeof *p->batch)))
+		r = ow_error_set(err, ENOMEM, "out of memory");
+	/* Not all at once. */
+	p->read_ns = ow_clock_steady_ns() + OW_AGENT_READ_NS * p->index / p->options->processes;
 	for (int kind = 0; r == 0 && kind < 2; kind++)
 		p->place[kind] = ow_positions_get(p->positions, names[kind], 0);
 	return r;
@@ -264,7 +292,9 @@ static void close_process(struct process *p)
 	ow_positions_close(p->positions);
 	ow_spool_close(p->spool);
 	ow_store_close(p->store);
-	ow_result_batch_done(&p->batch);
+	for (unsigned i = 0; p->batch && i < p->points; i++)
+		ow_result_batch_done(&p->batch[i]);
+	free(p->batch);
 }
 
 static int run_process(struct process *p, struct ow_error *err)
@@ -286,7 +316,7 @@ static int run_process(struct process *p, struct ow_error *err)
 		bool late = number < intervals &&
 		            ow_clock_steady_ns() >= p->steady_ns + (int64_t)((double)number * each_ns);
 		if (r == 0)
-			r = work(p, late ? 0 : 5, err);
+			r = work(p, late ? 0 : WAIT_MS, err);
 		if (r == 0 && now_ns >= told_ns) {
 			told_ns = now_ns + OW_NS_PER_S / 2;
 			r = tell(p, err);

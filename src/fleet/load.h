@@ -7,7 +7,7 @@
 
 /*
  * Points that do not measure: processes that write made-up results into stores as points do, and send all of them, also
- * the intervals, as agents do. For tests of bus, collectors and database. A process that is killed is started again, and
+ * the intervals, as agents do: every two seconds, those of a point as a message. For tests of bus, collectors and database. A process that is killed is started again, and
  * goes on from its store.
  */
 struct ow_load_options {
