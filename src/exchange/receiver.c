@@ -335,8 +335,11 @@ static void emit(struct ow_exchange *x)
 		struct ow_reception *reception = reception_of(x->slot[i]);
 		if (!reception->told && !reception->told_final)
 			break;
-		if (reception->told && !reception->emitted)
-			x->sinks.result(x->sinks.arg, &reception->provisional);
+		if (reception->told && !reception->emitted) {
+			struct ow_interval_result provisional = reception->provisional;
+			ow_result_clock_forget(&provisional);
+			x->sinks.result(x->sinks.arg, &provisional);
+		}
 		reception->emitted = true;
 	}
 	while (x->slots && reception_of(x->slot[0])->told_final) {
@@ -405,8 +408,10 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 		x->sinks.floor(x->sinks.arg, &m->floor, &r);
 	if (first && x->sinks.cut && x->options.shift_max_ns)
 		x->sinks.cut(x->sinks.arg, ow_exchange_cut(x, m->cut_shift_ns));
-	if (final)
+	if (final) {
 		reception->final = r;
+		ow_result_clock_forget(&reception->final);
+	}
 	reception->told_final = final;
 	if (first) {
 		reception->provisional = r;

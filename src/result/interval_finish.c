@@ -317,11 +317,11 @@ void ow_interval_results_make_result(struct ow_interval_results *results, const 
 	if (!open->unknown) {
 		fill_delays(results, open, r);
 		follow_mean(open, r);
-		ow_result_clock_widen(r);
 		if (r->final) {
 			fill_buckets(open, r);
 			fill_histogram(open, r);
 		}
+		ow_result_clock_widen(r);
 	}
 	fill_loss(r);
 	if (results->one_of_several)

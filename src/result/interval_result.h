@@ -16,7 +16,8 @@
  * in a later interval of the receiver; late_received: arrived here, sent in an earlier interval, or, if that one is
  * unknown, possibly so. duplicated <= extra, ambiguous <= matched + late.
  *
- * Delays are those of the packets sent in the interval: of matched packets, and in a final result also of late ones.
+ * Delays are those of the packets sent in the interval: of matched packets, and in a final result also of late ones. If
+ * the difference of the clocks is not known (method `none`), there are none: they would contain it.
  */
 #define OW_RESULT_NAME  64 /* bytes of names of points, segments and classes, with the terminating zero */
 #define OW_RESULT_CAUSE 160
@@ -65,6 +66,7 @@ struct ow_interval_result {
 	uint64_t sent, received;
 	uint64_t matched, late, late_received, lost, pending, extra;
 	uint64_t duplicated, ambiguous;
+	uint64_t without_clock; /* of matched and late: without a delay, see ow_result_clock_known */
 	/* With scope `shared`: packets of flows that do not pass the other point. They are neither sent nor received. */
 	uint64_t unshared_sent, unshared_received;
 	uint64_t absent;           /* of unshared_sent: other flows between the same networks do pass */

@@ -193,12 +193,13 @@ size_t ow_interval_results_waiting(const struct ow_interval_results *results)
 /* Reports an estimate unchanged: its mean already includes late packets. */
 static void tell_estimate(struct ow_interval_results *results, const struct ow_interval_results_open *open, bool final)
 {
-	struct ow_interval_result result = *open->estimate;
+	struct ow_interval_result result = *open->estimate, told;
 	result.final = final;
+	told = result;
+	ow_result_clock_widen(&told);
 	if (final)
-		ow_run_total_add(results->total, &result, &result, false, NULL, 0, open->delays);
-	ow_result_clock_widen(&result);
-	results->sink(results->arg, &result);
+		ow_run_total_add(results->total, &result, &told, false, NULL, 0, open->delays);
+	results->sink(results->arg, &told);
 }
 
 /* The slot of the ring is free again. */

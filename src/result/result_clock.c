@@ -57,6 +57,49 @@ double ow_result_clock_error_ns(const struct ow_interval_result *r)
 	return isfinite(error_ns) ? error_ns : NAN;
 }
 
+bool ow_result_clock_known(const struct ow_interval_result *r)
+{
+	return strcmp(r->clock_method, "none") != 0;
+}
+
+/* A packet of several identical ones has no delay anyway. */
+static uint64_t packets_with_delay(const struct ow_interval_result *r)
+{
+	uint64_t arrived = r->matched + r->late;
+	return r->intervals ? r->delay_packets : arrived > r->ambiguous ? arrived - r->ambiguous : 0;
+}
+
+void ow_result_clock_forget(struct ow_interval_result *r)
+{
+	if (ow_result_clock_known(r) || r->status == OW_RESULT_UNKNOWN)
+		return;
+	enum ow_reason reason = r->clock_offset_ns.reason;
+	struct ow_value none = ow_value_none(reason ? reason : OW_REASON_OTHER);
+	if (!r->without_clock)
+		r->without_clock = packets_with_delay(r);
+	r->delay_packets = 0;
+	r->mean_ns = r->min_ns = r->max_ns = none;
+	for (int q = 0; q < OW_QUANTILES; q++)
+		r->quantile_ns[q] = none;
+	r->delays = (struct ow_delay_histogram){0};
+	memset(r->delay_bucket, 0, sizeof r->delay_bucket);
+}
+
+static void take_clock(struct ow_interval_result *r, const struct ow_interval_result *from)
+{
+	memcpy(r->clock_method, from->clock_method, sizeof r->clock_method);
+	r->clock_offset_ns = from->clock_offset_ns;
+	r->clock_drift_ppb = from->clock_drift_ppb;
+}
+
+void ow_result_clock_meet(struct ow_interval_result *sum, struct ow_interval_result *r, bool first)
+{
+	if (first || !ow_result_clock_known(sum))
+		take_clock(sum, r);
+	else if (!ow_result_clock_known(r))
+		take_clock(r, sum);
+}
+
 static void widen(struct ow_value *value, double below_ns, double above_ns)
 {
 	if (value->status == OW_VALUE_NONE)
@@ -82,6 +125,7 @@ static void widen_all(struct ow_interval_result *r, double sign)
 void ow_result_clock_widen(struct ow_interval_result *r)
 {
 	widen_all(r, 1);
+	ow_result_clock_forget(r);
 }
 
 void ow_result_clock_narrow(struct ow_interval_result *r)
@@ -98,8 +142,8 @@ void ow_result_clock_note(const struct ow_interval_result *r, const char *to, ch
 		ow_duration_text(ow_result_clock_error_ns(r), error);
 		snprintf(ret_note, OW_RESULT_CLOCK_NOTE,
 		         "clocks by packets: %s added to the times of %.64s, good to %s", added, to, error);
-	} else if (strcmp(r->clock_method, "none") == 0) {
-		snprintf(ret_note, OW_RESULT_CLOCK_NOTE, "delays contain the difference of the clocks, not known: %s",
+	} else if (!ow_result_clock_known(r)) {
+		snprintf(ret_note, OW_RESULT_CLOCK_NOTE, "no delays: the difference of the clocks is not known: %s",
 		         ow_reason_text(r->clock_offset_ns.reason));
 	}
 }

@@ -19,8 +19,24 @@ int64_t ow_result_clock_added_ns(const struct ow_interval_result *result);
 /* By how much the clocks may make a delay wrong, after what was added to the times of `to`; NAN = not known. */
 double ow_result_clock_error_ns(const struct ow_interval_result *result);
 
-/* Widens the intervals of confidence of mean and quantiles by what the clocks may add, if that is known. Once for a
- * result. */
+/*
+ * Whether the delays are those of packets. Not with method `none`: then they contain the difference of the clocks, which
+ * may be anything, and must not be added to others.
+ */
+bool ow_result_clock_known(const struct ow_interval_result *result);
+/*
+ * Takes such delays out: mean, extremes, quantiles and histogram are not known then, for the reason that the offset is
+ * not; its packets count as without_clock. What no clock has a part in stays. Results of earlier versions have them.
+ */
+void ow_result_clock_forget(struct ow_interval_result *result);
+/*
+ * For a sum of results: the offset, drift and method of *sum and *result become such that adding them up takes those
+ * that are known. first: nothing is in the sum.
+ */
+void ow_result_clock_meet(struct ow_interval_result *sum, struct ow_interval_result *result, bool first);
+
+/* Widens the intervals of confidence of mean and quantiles by what the clocks may add, if that is known; without the
+ * difference of the clocks, there are no delays. Once for a result. */
 void ow_result_clock_widen(struct ow_interval_result *result);
 /* Takes that back, for sums: what clocks add does not become less with the number of packets. */
 void ow_result_clock_narrow(struct ow_interval_result *result);

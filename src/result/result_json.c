@@ -101,7 +101,7 @@ static void put_warnings(struct ow_json *json, const char *name, const struct ow
 	ow_result_clock_words(r, r->to, &words);
 	ow_result_clock_note(r, r->to, note);
 	ow_json_array(json, name);
-	if (strcmp(r->clock_method, "none") == 0)
+	if (!ow_result_clock_known(r))
 		ow_json_string(json, NULL, note);
 	if (*words.beyond)
 		ow_json_string(json, NULL, words.beyond);

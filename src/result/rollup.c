@@ -127,22 +127,22 @@ static double width_of(const struct ow_value *value)
 	return value->status == OW_VALUE_NONE ? INFINITY : value->high - value->low;
 }
 
-static void add_fields(struct ow_rollup *u, const struct ow_interval_result *r)
+static void add_fields(struct ow_rollup *u, struct ow_interval_result *r)
 {
 	struct ow_interval_result *sum = &u->sum;
 	char event[sizeof sum->clock_event];
 	int64_t start_ns = sum->start_ns;
-	double uncertain_ns = width_of(&sum->clock_offset_ns);
 	memcpy(event, *r->clock_event ? r->clock_event : sum->clock_event, sizeof event);
 	if (!u->known) {
 		sum->exact = true;
 		sum->clock_from = r->clock_from;
 		sum->clock_to = r->clock_to;
-		sum->clock_offset_ns = r->clock_offset_ns;
 	}
+	ow_result_clock_meet(sum, r, !u->known);
+	double uncertain_ns = width_of(&sum->clock_offset_ns);
 	ow_fields_add(sum, r, ~OW_SUM_BIT(OW_SUM_NONE));
 	/* The method is that of the least certain clock. */
-	if (!u->known || width_of(&sum->clock_offset_ns) > uncertain_ns)
+	if (width_of(&sum->clock_offset_ns) > uncertain_ns)
 		memcpy(sum->clock_method, r->clock_method, sizeof sum->clock_method);
 	memcpy(sum->clock_event, event, sizeof event);
 	sum->start_ns = start_ns;
@@ -230,6 +230,7 @@ void ow_rollup_add(struct ow_rollup *u, const struct ow_interval_result *result)
 	note_cause(u, &r);
 	if (r.status == OW_RESULT_UNKNOWN)
 		return;
+	ow_result_clock_forget(&r);
 	uint64_t packets = ow_rollup_delay_packets(&r);
 	scale(&r, n.all - n.unknown);
 	add_fields(u, &r);

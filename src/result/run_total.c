@@ -111,12 +111,10 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 		sum->ring_drops_to += final->ring_drops_to;
 		return;
 	}
-	if (!total->synopses)
-		sum->clock_offset_ns = final->clock_offset_ns;
-	/* Delays of clocks whose difference is not known are in the sum for good. */
-	if (strcmp(sum->clock_method, "none") != 0)
-		memcpy(sum->clock_method, final->clock_method, sizeof sum->clock_method);
-	ow_fields_add(sum, final, ~(OW_SUM_BIT(OW_SUM_FIRST) | OW_SUM_BIT(OW_SUM_WORSE)));
+	struct ow_interval_result added = *final;
+	ow_result_clock_meet(sum, &added, !total->synopses);
+	memcpy(sum->clock_method, added.clock_method, sizeof sum->clock_method);
+	ow_fields_add(sum, &added, ~(OW_SUM_BIT(OW_SUM_FIRST) | OW_SUM_BIT(OW_SUM_WORSE)));
 	total->synopses++;
 	total->one_of_several |= final->loss_ratio.reason == OW_REASON_OTHER_PEERS;
 	double weight = exp2(final->sample_shift);
@@ -126,6 +124,8 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 	total->covered += covered;
 	/* In a result of the peer, only the coverage shows what it missed. */
 	total->sent += covered > 0 && final->coverage > 0 ? covered / final->coverage : ow_result_packets_sent(final);
+	if (!ow_result_clock_known(final))
+		return;
 	add_known(total, final->sample_shift, known);
 	if (full)
 		return;

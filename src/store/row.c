@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "result/fields.h"
+#include "result/result_clock.h"
 #include "result/result_json.h"
 #include <jansson.h>
 #include <math.h>
@@ -513,6 +514,7 @@ void ow_row_read(struct ow_row_reader *reader, const struct ow_statement *statem
 	}
 	for (size_t i = 0; reader->reason && i < ow_field_count; i++)
 		give_reason(reader->reason[i], &ow_fields[i], ow_field_at(&ow_fields[i], r));
+	ow_result_clock_forget(r);
 }
 
 void ow_row_reader_done(struct ow_row_reader *reader)

@@ -42,6 +42,7 @@ enum column {
 	OFFSET,
 	OFFSET_LOW,
 	OFFSET_HIGH,
+	METHOD,
 	ACTIVE,
 	INTERVALS,
 	PARTIAL,
@@ -59,7 +60,7 @@ static const struct {
 	int since;
 	const char *columns, *before; /* and what earlier ones have instead */
 } later_columns[] = {
-	{5, ", clock_offset_ns, clock_offset_low_ns, clock_offset_high_ns", ", NULL, NULL, NULL"},
+	{5, ", clock_offset_ns, clock_offset_low_ns, clock_offset_high_ns, clock_method", ", NULL, NULL, NULL, NULL"},
 	{3, ", active", ", 0"},
 	{OW_STORED_PERIODS_SINCE, ", intervals, intervals_partial, intervals_unknown, delay_packets, delay_histogram",
          ", 0, 0, 0, 0, NULL"},
@@ -263,6 +264,13 @@ static void add_histogram(struct ow_stored_sum *sum, struct ow_statement *row)
 		ow_delay_histogram_merge(&sum->delays, &delays);
 }
 
+/* Whether its delays are no delays, see ow_result_clock_known. */
+static bool is_without_clock(struct ow_statement *row)
+{
+	const char *method = ow_column_text(row, METHOD);
+	return method && strcmp(method, "none") == 0;
+}
+
 /* counts: of this row, of packets. */
 static void add_delays(struct pass *p, struct ow_stored_sum *sum, struct ow_statement *row, int64_t start_ns,
                        const struct ow_interval_result *counts)
@@ -289,6 +297,12 @@ static void add_delays(struct pass *p, struct ow_stored_sum *sum, struct ow_stat
 		note_extreme(&sum->p99_ns, value, start_ns);
 		sum->above_p99 += value > (double)p->options.p99_limit_ns;
 	}
+}
+
+static void add_loss(struct ow_stored_sum *sum, struct ow_statement *row, int64_t start_ns,
+                     const struct ow_interval_result *counts)
+{
+	double value;
 	/* What one of several peers did not get is not known to be lost: such a lane has no loss. */
 	if (!real_at(row, LOSS, &value))
 		return;
@@ -315,6 +329,17 @@ static void add_clocks(struct ow_stored_sum *sum, struct ow_statement *row)
 		sum->clock_error_ns = (int64_t)error_ns;
 }
 
+/* Rows of earlier versions of the schema have delays instead. counts: those of the fields before. */
+static uint64_t without_clock(struct ow_statement *row, const struct ow_interval_result *counts)
+{
+	uint64_t arrived = counts->matched + counts->late;
+	if (!is_without_clock(row))
+		return 0;
+	if (count_at(row, INTERVALS))
+		return count_at(row, DELAYS);
+	return arrived > counts->ambiguous ? arrived - counts->ambiguous : 0;
+}
+
 /* *ret_counts: of this interval. */
 static void add_counts(struct ow_stored_sum *sum, struct ow_statement *row, struct ow_interval_result *ret_counts)
 {
@@ -326,6 +351,8 @@ static void add_counts(struct ow_stored_sum *sum, struct ow_statement *row, stru
 		uint64_t count = count_at(row, column);
 		if (field->flags & OW_FIELD_OF_SAMPLE)
 			count = count > UINT64_MAX >> shift ? UINT64_MAX : count << shift;
+		if (field->offset == offsetof(struct ow_interval_result, without_clock) && !count)
+			count = without_clock(row, ret_counts);
 		if (field->flags & OW_FIELD_NOT_COUNTED && ow_column_is_null(row, column))
 			count = OW_RESULT_NOT_COUNTED;
 		*(uint64_t *)ow_field_at(field, ret_counts) = count;
@@ -466,8 +493,11 @@ static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *er
 	struct ow_stored_sum aside = {0};
 	sum->active |= ow_column_integer(row, ACTIVE) != 0;
 	add_counts(p->twice[lane] ? &aside : sum, row, &counts);
-	add_delays(p, sum, row, start, &counts);
-	add_clocks(sum, row);
+	add_loss(sum, row, start, &counts);
+	if (!is_without_clock(row)) {
+		add_delays(p, sum, row, start, &counts);
+		add_clocks(sum, row);
+	}
 	return 0;
 }
 

@@ -259,6 +259,80 @@ static void minutes_give_what_intervals_give(void **state)
 	}
 }
 
+/* One interval in five has raw delays of clocks that are half a second apart, as earlier versions stored them. */
+static void lose_clocks(struct hour *h, uint64_t seed)
+{
+	struct ow_random random;
+	ow_random_seed(&random, seed);
+	for (int i = 0; i < INTERVALS; i++) {
+		struct ow_interval_result *r = &h->result[i];
+		if (r->status == OW_RESULT_UNKNOWN || ow_random_below(&random, 5))
+			continue;
+		snprintf(r->clock_method, sizeof r->clock_method, "none");
+		r->clock_offset_ns = ow_value_none(OW_REASON_CLOCK_ONE_WAY);
+		if (r->mean_ns.status == OW_VALUE_NONE)
+			continue;
+		r->mean_ns = r->min_ns = r->max_ns = ow_value_exact(-5e8);
+	}
+}
+
+/* Delays that contain the difference of the clocks are in no sum; their packets are counted. */
+static void delays_without_clocks(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		struct hour *h = make_hour(seed);
+		struct ow_interval_result sum, by_minute;
+		struct ow_delay_histogram delays = {0};
+		double packets = 0, mean = 0, without = 0;
+		vary(h, seed);
+		lose_clocks(h, seed);
+		for (int i = 0; i < INTERVALS; i++) {
+			const struct ow_interval_result *r = &h->result[i];
+			double here = ldexp((double)r->matched, (int)r->sample_shift);
+			bool known = strcmp(r->clock_method, "none") != 0;
+			without += known ? 0 : here;
+			if (!known || r->mean_ns.status == OW_VALUE_NONE)
+				continue;
+			packets += here;
+			mean += (r->mean_ns.value - mean) * here / packets;
+			ow_delay_histogram_merge(&delays, &r->delays);
+		}
+		add_up(h->result, INTERVALS, 0, 3600 * SECOND, &sum);
+		add_minutes_up(h, &by_minute);
+		check_conserved(&sum);
+		assert_true(without > 0 && (double)sum.without_clock == without);
+		assert_true((double)sum.delay_packets == packets);
+		assert_true(fabs(sum.mean_ns.value - mean) < 1e-9 * mean);
+		assert_memory_equal(&sum.delays, &delays, sizeof delays);
+		assert_string_equal(sum.clock_method, "relative");
+		for (size_t i = 0; i < ow_field_count; i++)
+			check_same(&ow_fields[i], &sum, &by_minute);
+		free_hour(h);
+	}
+}
+
+static void no_clocks_at_all(void **state)
+{
+	(void)state;
+	struct ow_interval_result r[2], sum;
+	for (int i = 0; i < 2; i++) {
+		ow_result_blank(i, i * SECOND, SECOND, &r[i]);
+		snprintf(r[i].clock_method, sizeof r[i].clock_method, "none");
+		r[i].clock_offset_ns = ow_value_none(OW_REASON_CLOCK_ONE_WAY);
+		r[i].sent = r[i].received = r[i].matched = 10;
+		r[i].mean_ns = ow_value_exact(-5e8);
+	}
+	add_up(r, 2, 0, 60 * SECOND, &sum);
+	assert_int_equal(sum.sent, 20);
+	assert_int_equal(sum.without_clock, 20);
+	assert_int_equal(sum.delay_packets, 0);
+	assert_int_equal(sum.mean_ns.status, OW_VALUE_NONE);
+	assert_int_equal(sum.mean_ns.reason, OW_REASON_CLOCK_ONE_WAY);
+	assert_int_equal(sum.quantile_ns[OW_Q99].reason, OW_REASON_CLOCK_ONE_WAY);
+	assert_string_equal(sum.clock_method, "none");
+}
+
 /* A packet of one in four counts as four: those lost and those sent. */
 static void samples_count_as_packets(void **state)
 {
@@ -345,6 +419,7 @@ static void impossible_intervals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(delays_without_clocks),    cmocka_unit_test(no_clocks_at_all),
 		cmocka_unit_test(of_all_packets),           cmocka_unit_test(minutes_give_what_intervals_give),
 		cmocka_unit_test(samples_count_as_packets), cmocka_unit_test(without_histograms),
 		cmocka_unit_test(without_numbers),          cmocka_unit_test(impossible_intervals),

@@ -307,6 +307,44 @@ static void pooled(void **state)
 	ow_stored_close(stored);
 }
 
+/* Results of versions before 9 have delays of clocks whose difference was not known: they are in no sum. */
+static void without_clocks(void **state)
+{
+	(void)state;
+	enum { INTERVALS = 240 };
+	static const enum ow_period periods[] = {OW_PERIOD_INTERVAL, OW_PERIOD_MINUTE};
+	struct ow_store *store = store_open();
+	for (int64_t i = 0; i < INTERVALS; i++) {
+		struct ow_interval_result r = sample_live(i);
+		if (i % 60 == 0) {
+			snprintf(r.clock_method, sizeof r.clock_method, "none");
+			r.mean_ns = r.quantile_ns[OW_Q99] = sample_value(OW_VALUE_EXACT, -5e8, 0);
+		}
+		store_add(store, &r);
+	}
+	ow_store_close(store);
+	struct ow_stored *stored = look();
+	for (int p = 0; p < 2; p++) {
+		struct ow_stored_filter filter = {.since_ns = INT64_MIN, .until_ns = INT64_MAX, .period = periods[p]};
+		struct ow_stored_sums sums;
+		struct ow_stored_sum_options o = {.group = OW_STORED_LANE};
+		struct ow_interval_result counts;
+		choose(stored, &filter);
+		assert_int_equal(ow_stored_summarise(stored, &o, &sums, NULL), 0);
+		assert_int_equal(sums.count, 1);
+		const struct ow_stored_sum *sum = &sums.sum[0];
+		uint64_t clockless = (sum->intervals + 59) / 60;
+		ow_stored_sum_counts(sum, &counts);
+		assert_int_equal(counts.sent, 100000 * sum->intervals);
+		assert_int_equal(counts.without_clock, clockless * (99700 + 40 - 12));
+		assert_int_equal(sum->samples, (sum->intervals - clockless) * (99700 + 40 - 12));
+		assert_true(fabs(ow_stored_sum_mean(sum) - 50123.5) < 1e-6);
+		assert_true(sum->mean.low > 0 && (p || sum->p99_ns.low > 0));
+		ow_stored_sums_done(&sums);
+	}
+	ow_stored_close(stored);
+}
+
 /* Whatever the groups: every interval is in one of them, and counts balance. */
 static void conserved(void **state)
 {
@@ -862,6 +900,7 @@ int main(void)
 		cmocka_unit_test_setup(names, store_fresh),
 		cmocka_unit_test_setup(worst, store_fresh),
 		cmocka_unit_test_setup(pooled, store_fresh),
+		cmocka_unit_test_setup(without_clocks, store_fresh),
 		cmocka_unit_test_setup(conserved, store_fresh),
 		cmocka_unit_test_setup(several_peers, store_fresh),
 		cmocka_unit_test_setup(causes_are_grouped, store_fresh),
