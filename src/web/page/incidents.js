@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the station says: the place at fault, the evidence, and why, as text.
+import {h, name, visible} from './dom.js';
+import {time, period, delay, percent} from './format.js';
+import {iso} from './address.js';
+
+const AROUND = 0.5; // of the length of an incident is shown before and after it
+
+/** The range in which to look at an incident. */
+function around(incident, now) {
+  const start = incident.start_ns / 1e6, end = incident.end_ns ? incident.end_ns / 1e6 : now;
+  const room = Math.max(60e3, (end - start) * AROUND);
+  return {since: iso(start - room), until: iso(Math.min(end + room, now))};
+}
+
+function evidenceText(one) {
+  if (typeof one === 'string') return visible(one);
+  if (one.text) return visible(one.text);
+  return Object.entries(one).filter(([, value]) => value !== null && typeof value !== 'object').map(([key, value]) =>
+    `${visible(key)}: ${typeof value === 'number' && key.endsWith('_ns') ? delay(value) : typeof value === 'number' && /ratio|loss$/.test(key) ? percent(value) : visible(value)}`).join(', ');
+}
+
+export function incidentElement(context, incident) {
+  const now = context.info.now_ns / 1e6;
+  const target = incident.segment ? context.link('segment', {segment: incident.segment, from: incident.from, to: incident.to, class: incident.class, ...around(incident, now)}) : null;
+  const when = incident.end_ns ? period(incident.start_ns / 1e6, incident.end_ns / 1e6) : `since ${time(incident.start_ns / 1e6)}, not over`;
+  return h('article', {class: `incident kind-${incident.kind === 'unmeasured' ? 'unknown' : 'loss'}`},
+    h('h3', {}, h('i', {'aria-hidden': 'true'}, incident.kind === 'unmeasured' ? '? ' : '✕ '), target ? h('a', {href: target}, visible(incident.text)) : visible(incident.text)),
+    h('p', {class: 'note'}, when, incident.from && incident.to ? [' · ', h('a', {href: context.link('path', {from: incident.from, to: incident.to, ...around(incident, now)})}, 'path ', name(incident.from), ' → ', name(incident.to))] : null),
+    incident.why?.length ? h('div', {class: 'why'}, h('b', {}, 'Why: '), incident.why.length === 1 ? visible(incident.why[0]) : h('ul', {}, incident.why.map((line) => h('li', {}, visible(line))))) : null,
+    incident.evidence?.length ? h('details', {}, h('summary', {}, 'Evidence'), h('ul', {}, incident.evidence.map((one) => h('li', {}, evidenceText(one))))) : null);
+}
+
+export function incidentList(context, verdicts, title) {
+  const body = verdicts.error ? h('p', {}, `There is no verdict: ${visible(verdicts.error)}`)
+    : verdicts.incidents.length ? verdicts.incidents.slice(0, 30).map((incident) => incidentElement(context, incident))
+      : h('p', {}, 'The station finds nothing wrong in this time.');
+  return h('section', {class: 'panel', data: {verdicts: verdicts.incidents.length}}, h('h2', {}, title), body,
+    verdicts.incidents.length > 30 ? h('p', {class: 'note'}, `${verdicts.incidents.length - 30} more: see the events.`) : null);
+}

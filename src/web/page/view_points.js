@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The points: health, versions, clocks, drops, memory, certificates.
+import {h, name, table, visible} from './dom.js';
+import {time, delay, count, bytes, span, UNKNOWN} from './format.js';
+
+const WARN = 14 * 86400e3; // a certificate that expires within this time is marked
+const some = (value, show) => (value === null || value === undefined ? UNKNOWN : show(value));
+
+function certificate(point, now) {
+  const until = point.health?.certificate_until_s * 1000;
+  if (!until) return UNKNOWN;
+  return until - now < WARN ? h('b', {class: 'warn'}, `! ${until < now ? 'expired' : `in ${span(until - now)}`}`) : `in ${span(until - now)}`;
+}
+
+const last = (point) => (point.health ? point.health.last_result_ns : point.last_result_ns) || null;
+
+function clock(point) {
+  const {health} = point;
+  if (health && !health.clock_known) return UNKNOWN;
+  if (health && !health.clock_synchronised) return h('b', {class: 'warn'}, '! not synchronised');
+  return some(health ? health.clock_error_ns : point.clock_error_ns, (ns) => `± ${delay(ns)}`);
+}
+
+export async function view(context) {
+  const {get, info, state} = context;
+  const now = info.now_ns / 1e6;
+  const {points} = await get('points');
+  const chosen = state.query.get('point');
+  const rows = points.map((point) => ({...point, rowClass: point.point === chosen ? 'chosen' : null}));
+  const columns = [
+    {title: 'point', of: (point) => h('a', {href: context.link('points', {point: point.point}), data: {key: `point ${point.point}`}}, name(point.point))},
+    {title: 'state', of: (point) => visible(point.state ?? UNKNOWN)},
+    {title: 'problem', wide: true, of: (point) => visible(point.problem ?? point.health?.config_why ?? '')},
+    {title: 'last result', number: true, of: (point) => (last(point) ? h('span', {title: time(last(point) / 1e6)}, `${span(Math.max(0, now - last(point) / 1e6))} ago`) : UNKNOWN)},
+    {title: 'clock', number: true, of: clock},
+    {title: 'dropped frames', number: true, of: (point) => some(point.health ? point.health.dropped : point.ring_drops, count)},
+    {title: 'lanes', number: true, of: (point) => some(point.health?.lanes, count)},
+    {title: 'peers', number: true, of: (point) => (point.health ? `${point.health.connected} of ${point.health.peers}` : UNKNOWN)},
+    {title: 'memory', number: true, of: (point) => some(point.health?.memory_bytes, bytes)},
+    {title: 'not stored', number: true, of: (point) => some(point.health?.store_lost, count)},
+    {title: 'version', of: (point) => visible(point.health?.version ?? UNKNOWN)},
+    {title: 'configuration', number: true, of: (point) => (point.health ? `${point.health.config_version}${point.config_desired && point.config_desired !== point.health.config_version ? ` of ${point.config_desired}` : ''}` : UNKNOWN)},
+    {title: 'certificate expires', number: true, of: (point) => certificate(point, now)},
+  ];
+  return [h('h1', {}, 'Points'), points.length ? table(`${points.length} points`, columns, rows, {data: {points: points.length}}) : h('p', {}, 'There are no points in the store.'),
+    points.some((point) => point.health) ? null : h('p', {class: 'note'}, 'What points say of themselves is known with a fleet: oneway web --fleet DIR. Here is what their results tell.')];
+}
