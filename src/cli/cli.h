@@ -28,6 +28,7 @@ int ow_cli_point_keygen(int argc, char **argv); /* argv[0] is "keygen" */
 int ow_cli_reproduce(int argc, char **argv);
 int ow_cli_results(int argc, char **argv);
 int ow_cli_simulate(int argc, char **argv);
+int ow_cli_web(int argc, char **argv);
 
 /* If --help or --version was given, prints it and returns true: the command then has nothing else to do. */
 bool ow_cli_answered(bool help, bool version, void (*print_help)(void));

@@ -20,6 +20,7 @@ static const struct command {
 	{"live", "live delay and loss between two interfaces of this host", ow_cli_live},
 	{"point", "the daemon: a measurement point of a network", ow_cli_point},
 	{"results", "stored results of a point: lists, worst intervals, sums, plots", ow_cli_results},
+	{"web", "a page that shows stored results: network, segments, events", ow_cli_web},
 	{"plane", "a network: where to measure, and where the delay is", ow_cli_plane},
 	{"fleet", "many points led from one place: certificates, desired state", ow_cli_fleet},
 	{"collect", "writes results of a fleet from its bus into PostgreSQL", ow_cli_collect},

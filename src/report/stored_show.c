@@ -133,9 +133,9 @@ static void put_delays(FILE *out, const struct ow_stored_sum *sum, const char *r
 	fprintf(out, "one-way delay mean/stddev = %s / %s of %s %s\n", ow_duration_cell(ow_stored_sum_mean(sum), a),
 	        ow_duration_cell(ow_stored_sum_stddev(sum), b), ow_format_count(sum->samples, low),
 	        ow_plural(sum->samples, "packet", "packets"));
-	if (sum->min_ns.count && sum->min_ns.count >= sum->rows && sum->max_ns.count >= sum->rows)
-		fprintf(out, "one-way delay min/max = %s / %s\n", ow_duration_cell(sum->min_ns.low, a),
-		        ow_duration_cell(sum->max_ns.high, b));
+	if (isfinite(ow_stored_sum_min(sum)) && isfinite(ow_stored_sum_max(sum)))
+		fprintf(out, "one-way delay min/max = %s / %s\n", ow_duration_cell(ow_stored_sum_min(sum), a),
+		        ow_duration_cell(ow_stored_sum_max(sum), b));
 	put_quantiles(out, sum);
 	fprintf(out, "means of %s: %s at %s to %s at %s\n", rows, ow_duration_cell(sum->mean.low, a),
 	        ow_format_local(sum->mean.low_ns, "%m-%d %T", low), ow_duration_cell(sum->mean.high, b),
@@ -332,15 +332,14 @@ static void json_extreme(struct ow_json *json, const char *name, const struct ow
 
 static void json_delay(struct ow_json *json, const struct ow_stored_sum *sum)
 {
-	const uint64_t rows = sum->rows;
 	struct ow_value quantile[OW_QUANTILES];
 	for (int q = 0; q < OW_QUANTILES; q++)
 		quantile[q] = ow_stored_sum_quantile(sum, ow_quantile_level[q]);
 	ow_json_object(json, "delay_ns");
 	ow_json_number(json, "mean", ow_stored_sum_mean(sum));
 	ow_json_number(json, "stddev", ow_stored_sum_stddev(sum));
-	ow_json_number(json, "min", rows && sum->min_ns.count >= rows ? sum->min_ns.low : NAN);
-	ow_json_number(json, "max", rows && sum->max_ns.count >= rows ? sum->max_ns.high : NAN);
+	ow_json_number(json, "min", ow_stored_sum_min(sum));
+	ow_json_number(json, "max", ow_stored_sum_max(sum));
 	ow_json_object(json, "quantiles");
 	for (int q = 0; q < OW_QUANTILES; q++)
 		ow_json_number(json, ow_quantile_name[q], ow_json_known(&quantile[q]));
@@ -354,12 +353,11 @@ static void json_delay(struct ow_json *json, const struct ow_stored_sum *sum)
 	ow_json_end(json);
 }
 
-static void json_sum(struct ow_json *json, const struct ow_stored *stored, const struct ow_stored_sum *sum,
-                     enum ow_stored_group group)
+void ow_stored_sum_json(struct ow_json *json, const struct ow_stored *stored, const struct ow_stored_sum *sum,
+                        enum ow_stored_group group)
 {
 	size_t lanes;
 	const struct ow_stored_lane *lane = ow_stored_lanes(stored, &lanes) + sum->lane;
-	ow_json_object(json, NULL);
 	ow_json_string(json, "segment", lane->segment);
 	if (group != OW_STORED_SEGMENT) {
 		ow_json_string(json, "class", lane->class_name);
@@ -379,23 +377,29 @@ static void json_sum(struct ow_json *json, const struct ow_stored *stored, const
 	json_extreme(json, "p99_ns", &sum->p99_ns);
 	json_extreme(json, "loss_ratio", &sum->loss);
 	ow_json_end(json);
-	ow_json_end(json);
+}
+
+void ow_stored_cause_json(struct ow_json *json, const struct ow_stored_cause *cause)
+{
+	ow_json_string(json, "cause", cause->text);
+	ow_json_string(json, "status", ow_result_status_name[cause->status]);
+	ow_json_count(json, "intervals", cause->intervals);
+	ow_json_integer(json, "first_ns", cause->first_ns);
+	ow_json_integer(json, "last_ns", cause->last_ns);
 }
 
 void ow_stored_json(FILE *out, const struct ow_stored *stored, const struct ow_stored_sums *sums,
                     enum ow_stored_group group)
 {
 	struct ow_json json = {.out = out};
-	for (size_t i = 0; i < sums->count; i++)
-		json_sum(&json, stored, &sums->sum[i], group);
-	for (size_t i = 0; i < sums->causes; i++) {
-		const struct ow_stored_cause *c = &sums->cause[i];
+	for (size_t i = 0; i < sums->count; i++) {
 		ow_json_object(&json, NULL);
-		ow_json_string(&json, "cause", c->text);
-		ow_json_string(&json, "status", ow_result_status_name[c->status]);
-		ow_json_count(&json, "intervals", c->intervals);
-		ow_json_integer(&json, "first_ns", c->first_ns);
-		ow_json_integer(&json, "last_ns", c->last_ns);
+		ow_stored_sum_json(&json, stored, &sums->sum[i], group);
+		ow_json_end(&json);
+	}
+	for (size_t i = 0; i < sums->causes; i++) {
+		ow_json_object(&json, NULL);
+		ow_stored_cause_json(&json, &sums->cause[i]);
 		ow_json_end(&json);
 	}
 }

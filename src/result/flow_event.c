@@ -126,30 +126,35 @@ const char *ow_flow_event_what(const struct ow_flow_event *event, char text[OW_F
 	return text;
 }
 
+void ow_flow_event_json_put(struct ow_json *json, const char *name, const struct ow_flow_event *event)
+{
+	const struct ow_scope_event *e = &event->scope;
+	char network[OW_FLOW_EVENT_NETWORK], text[OW_FLOW_EVENT_TEXT];
+	ow_json_object(json, name);
+	ow_json_string(json, "kind", ow_flow_event_name(e->kind));
+	ow_json_string(json, "segment", event->segment);
+	ow_json_string(json, "class", event->class_name);
+	ow_json_string(json, "from", event->from);
+	ow_json_string(json, "to", event->to);
+	ow_json_integer(json, "interval", e->interval);
+	ow_json_integer(json, "time_ns", event->start_ns);
+	ow_json_string(json, "network", *ow_flow_event_network(event, network) ? network : NULL);
+	ow_json_count(json, e->kind == OW_SCOPE_REROUTED ? "network_pairs" : "flows", e->flows);
+	if (e->kind == OW_SCOPE_REROUTED)
+		ow_json_integer(json, "ttl_change", e->ttl_change);
+	if (e->kind == OW_SCOPE_SPRAYED || e->kind == OW_SCOPE_MISSING)
+		ow_json_digits(json, "share", e->share, 4);
+	if (event->omitted)
+		ow_json_count(json, "omitted", event->omitted);
+	ow_json_string(json, "text", ow_flow_event_text(event, text));
+	ow_json_end(json);
+}
+
 void ow_flow_event_json(FILE *out, const struct ow_flow_event *event)
 {
 	struct ow_json json = {.out = out};
-	const struct ow_scope_event *e = &event->scope;
-	char network[OW_FLOW_EVENT_NETWORK], text[OW_FLOW_EVENT_TEXT];
 	ow_json_object(&json, NULL);
-	ow_json_object(&json, "event");
-	ow_json_string(&json, "kind", ow_flow_event_name(e->kind));
-	ow_json_string(&json, "segment", event->segment);
-	ow_json_string(&json, "class", event->class_name);
-	ow_json_string(&json, "from", event->from);
-	ow_json_string(&json, "to", event->to);
-	ow_json_integer(&json, "interval", e->interval);
-	ow_json_integer(&json, "time_ns", event->start_ns);
-	ow_json_string(&json, "network", *ow_flow_event_network(event, network) ? network : NULL);
-	ow_json_count(&json, e->kind == OW_SCOPE_REROUTED ? "network_pairs" : "flows", e->flows);
-	if (e->kind == OW_SCOPE_REROUTED)
-		ow_json_integer(&json, "ttl_change", e->ttl_change);
-	if (e->kind == OW_SCOPE_SPRAYED || e->kind == OW_SCOPE_MISSING)
-		ow_json_digits(&json, "share", e->share, 4);
-	if (event->omitted)
-		ow_json_count(&json, "omitted", event->omitted);
-	ow_json_string(&json, "text", ow_flow_event_text(event, text));
-	ow_json_end(&json);
+	ow_flow_event_json_put(&json, "event", event);
 	ow_json_end(&json);
 }
 

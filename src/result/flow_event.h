@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/json_writer.h"
 #include "reconcile/scope_verdict.h"
 #include "result/interval_result.h"
 
@@ -32,6 +33,8 @@ const char *ow_flow_event_text(const struct ow_flow_event *event, char text[OW_F
 const char *ow_flow_event_what(const struct ow_flow_event *event, char text[OW_FLOW_EVENT_TEXT]);
 /* One line of JSON: {"event": {...}}. */
 void ow_flow_event_json(FILE *out, const struct ow_flow_event *event);
+/* The same as a member or element of another document: what "event" is. */
+void ow_flow_event_json_put(struct ow_json *json, const char *name, const struct ow_flow_event *event);
 /* The reverse. 1: an event of flows, 0: another JSON, -EINVAL. The bytes may be anybody's. */
 int ow_flow_event_read(const char *text, size_t size, struct ow_flow_event *ret_event, struct ow_error *err);
 #define OW_FLOW_EVENT_BYTES 4096

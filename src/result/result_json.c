@@ -187,7 +187,7 @@ static void change_object(struct ow_json *json, char open[OW_RESULT_NAME], const
 	snprintf(open, OW_RESULT_NAME, "%s", next);
 }
 
-static void put_result(struct ow_json *json, const char *name, const struct ow_interval_result *r)
+void ow_result_json_put(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
 	char open[OW_RESULT_NAME] = "", next[OW_RESULT_NAME];
 	ow_json_object(json, name);
@@ -205,13 +205,13 @@ static void put_result(struct ow_json *json, const char *name, const struct ow_i
 void ow_result_json(FILE *out, const struct ow_interval_result *result)
 {
 	struct ow_json json = {.out = out};
-	put_result(&json, NULL, result);
+	ow_result_json_put(&json, NULL, result);
 }
 
 void ow_result_json_summary(FILE *out, const struct ow_interval_result *total)
 {
 	struct ow_json json = {.out = out};
 	ow_json_object(&json, NULL);
-	put_result(&json, "summary", total);
+	ow_result_json_put(&json, "summary", total);
 	ow_json_end(&json);
 }

@@ -119,6 +119,8 @@ int ow_database_fail(const struct ow_database *database, struct ow_error *err)
 		return ow_error_set(err, ENOSPC, "%s: no space left", path);
 	case SQLITE_CONSTRAINT:
 		return ow_error_set(err, EBADMSG, "%s: refused: %s", path, sqlite3_errmsg(database->db));
+	case SQLITE_INTERRUPT:
+		return ow_error_set(err, ETIME, "%s: takes too long", path);
 	case SQLITE_NOMEM:
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
 	case SQLITE_IOERR:

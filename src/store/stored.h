@@ -52,6 +52,39 @@ enum ow_period ow_stored_period(const struct ow_stored *stored);
 /* "intervals", "minutes", "hours", "days". */
 extern const char *const ow_stored_period_name[OW_PERIODS];
 
+/* What a lane has, of each period: the starts of its first and last row. INT64_MAX: nothing. */
+struct ow_stored_lane_times {
+	int64_t first_ns[OW_PERIODS], last_ns[OW_PERIODS];
+	int64_t length_ns; /* of its newest interval; 0: not known */
+};
+/* One for each of ow_stored_lanes, from calloc; of those that are not selected, it may say nothing. */
+int ow_stored_lane_times(struct ow_stored *stored, struct ow_stored_lane_times **ret_times, struct ow_error *err);
+
+/* A part of the selected time, and what it is read from. */
+struct ow_stored_part {
+	enum ow_period period;
+	int64_t since_ns, until_ns; /* starts in since <= start < until */
+	int64_t lane;               /* the id of the only one, 0: all selected ones */
+};
+
+struct ow_stored_division {
+	struct ow_stored_part *part;
+	size_t count, room;
+	enum ow_period longest; /* of all parts */
+};
+
+/*
+ * Divides the selected time, so that every result of an interval is read once: as part of a minute, an hour or a day, of at
+ * most `most`, where a whole one has been added up; by itself at the ends of the selected time. What was deleted is read
+ * from what is left. `least`: nothing finer is read.
+ */
+int ow_stored_divide(struct ow_stored *stored, enum ow_period least, enum ow_period most,
+                     struct ow_stored_division *ret_division, struct ow_error *err);
+void ow_stored_division_done(struct ow_stored_division *division);
+
+/* From now on, queries end with -ETIME after this time of the steady clock (ow_clock_steady_ns). */
+int ow_stored_end_at(struct ow_stored *stored, int64_t steady_ns, struct ow_error *err);
+
 /* A value other than 0 ends the listing, and is returned. */
 typedef int ow_stored_each(void *arg, const struct ow_interval_result *result);
 /* In the order of time and lane; with a limit (0 = none) only the newest ones. */

@@ -16,6 +16,7 @@ struct ow_stored {
 	struct ow_stored_filter filter;
 	char *columns; /* columns that ow_stored_row reads */
 	struct ow_row_reader reader;
+	int64_t end_ns; /* of the time for queries, by the steady clock */
 };
 
 /* Whether it has tables of minutes, hours and days. */

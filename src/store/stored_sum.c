@@ -10,6 +10,7 @@
 #include "store/stored_file.h"
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,7 @@ enum column {
 	OFFSET_LOW,
 	OFFSET_HIGH,
 	METHOD,
+	EVENT,
 	ACTIVE,
 	INTERVALS,
 	PARTIAL,
@@ -60,7 +62,8 @@ static const struct {
 	int since;
 	const char *columns, *before; /* and what earlier ones have instead */
 } later_columns[] = {
-	{5, ", clock_offset_ns, clock_offset_low_ns, clock_offset_high_ns, clock_method", ", NULL, NULL, NULL, NULL"},
+	{5, ", clock_offset_ns, clock_offset_low_ns, clock_offset_high_ns, clock_method, clock_event",
+         ", NULL, NULL, NULL, NULL, NULL"},
 	{3, ", active", ", 0"},
 	{OW_STORED_PERIODS_SINCE, ", intervals, intervals_partial, intervals_unknown, delay_packets, delay_histogram",
          ", 0, 0, 0, 0, NULL"},
@@ -327,6 +330,9 @@ static void add_clocks(struct ow_stored_sum *sum, struct ow_statement *row)
 		sum->clock_unknown++;
 	else if (error_ns >= 0 && error_ns < 0x1p62 && (int64_t)error_ns > sum->clock_error_ns)
 		sum->clock_error_ns = (int64_t)error_ns;
+	const char *method = ow_column_text(row, METHOD);
+	if (method)
+		snprintf(sum->clock_method, sizeof sum->clock_method, "%s", method);
 }
 
 /* Rows of earlier versions of the schema have delays instead. counts: those of the fields before. */
@@ -464,6 +470,24 @@ static void add_status(struct pass *p, struct ow_stored_sum *sum, struct ow_stat
 		          n->partial + n->unknown);
 }
 
+static void tell(const struct pass *p, struct ow_statement *row, size_t lane, const struct ow_rollup_intervals *n,
+                 enum ow_result_status status)
+{
+	const char *cause = ow_column_text(row, CAUSE), *event = ow_column_text(row, EVENT);
+	int64_t start_ns = ow_column_integer(row, START);
+	const struct ow_stored_notice notice = {
+		.lane = lane,
+		.status = status,
+		.cause = cause ? cause : "",
+		.clock_event = event ? event : "",
+		.start_ns = start_ns,
+		.end_ns = ow_time_later(start_ns, ow_column_integer(row, LENGTH)),
+		.intervals = n->partial + n->unknown,
+	};
+	if (status != OW_RESULT_MEASURED || *notice.clock_event)
+		p->options.on_notice(p->options.arg, &notice);
+}
+
 static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *err)
 {
 	const struct ow_stored_lane *found = ow_stored_lane(p->stored, ow_column_integer(row, LANE));
@@ -487,6 +511,8 @@ static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *er
 	sum->first_ns = sum->intervals ? sum->first_ns : start;
 	sum->last_ns = sum->intervals && sum->last_ns > p->end[lane] ? sum->last_ns : p->end[lane];
 	add_status(p, sum, row, &n, status);
+	if (p->options.on_notice)
+		tell(p, row, lane, &n, status);
 	if (status == OW_RESULT_UNKNOWN)
 		return 0;
 	struct ow_interval_result counts = {0};
@@ -501,9 +527,8 @@ static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *er
 	return 0;
 }
 
-static int run(struct pass *p, struct ow_error *err)
+static int make_room(struct pass *p, struct ow_error *err)
 {
-	struct ow_statement *statement;
 	size_t lanes = p->stored->lanes;
 	p->current = reallocarray(NULL, lanes + 1, sizeof *p->current);
 	p->end = reallocarray(NULL, lanes + 1, sizeof *p->end);
@@ -515,8 +540,15 @@ static int run(struct pass *p, struct ow_error *err)
 		p->current[i] = SIZE_MAX;
 		p->end[i] = INT64_MIN;
 	}
+	return 0;
+}
+
+/* Adds the rows of the selected time and period. */
+static int read_rows(struct pass *p, const char *tail, struct ow_error *err)
+{
+	struct ow_statement *statement;
 	char *columns = columns_of(p->stored);
-	int code = OW_STEP_DONE, r = columns ? ow_stored_prepare(p->stored, columns, ORDER, &statement, err)
+	int code = OW_STEP_DONE, r = columns ? ow_stored_prepare(p->stored, columns, tail, &statement, err)
 	                                     : ow_error_set(err, ENOMEM, "%s: out of memory", p->stored->source.name);
 	free(columns);
 	if (r < 0)
@@ -526,6 +558,33 @@ static int run(struct pass *p, struct ow_error *err)
 	if (r == 0 && code != OW_STEP_DONE)
 		r = ow_stored_source_fail(&p->stored->source, err);
 	ow_statement_free(statement);
+	return r;
+}
+
+static int read_part(struct pass *p, const struct ow_stored_part *part, struct ow_error *err)
+{
+	char tail[80];
+	struct ow_stored_filter *filter = &p->stored->filter;
+	filter->period = part->period;
+	filter->since_ns = part->since_ns;
+	filter->until_ns = part->until_ns;
+	snprintf(tail, sizeof tail, "AND lane = %" PRId64 " " ORDER, part->lane);
+	return read_rows(p, part->lane ? tail : ORDER, err);
+}
+
+static int run(struct pass *p, struct ow_error *err)
+{
+	const struct ow_stored_division *division = p->options.division;
+	struct ow_stored_filter keep = p->stored->filter;
+	int r = make_room(p, err);
+	if (r < 0)
+		return r;
+	if (!division)
+		return read_rows(p, ORDER, err);
+	for (size_t i = 0; r == 0 && i < division->count; i++)
+		r = read_part(p, &division->part[i], err);
+	p->stored->filter = keep;
+	p->stored->filter.period = division->longest;
 	return r;
 }
 
@@ -576,6 +635,26 @@ double ow_stored_sum_mean(const struct ow_stored_sum *sum)
 double ow_stored_sum_stddev(const struct ow_stored_sum *sum)
 {
 	return sum->weight > 0 ? sqrt(sum->m2 / sum->weight) : NAN;
+}
+
+/* Whether the histogram has every packet with a delay, each with its own. */
+static bool has_all_delays(const struct ow_stored_sum *sum)
+{
+	return sum->delays.weight == 1 && !sum->active && (double)sum->delays.packets >= sum->weight;
+}
+
+double ow_stored_sum_min(const struct ow_stored_sum *sum)
+{
+	if (sum->rows && sum->min_ns.count >= sum->rows)
+		return sum->min_ns.low;
+	return has_all_delays(sum) ? (double)sum->delays.min_ns : NAN;
+}
+
+double ow_stored_sum_max(const struct ow_stored_sum *sum)
+{
+	if (sum->rows && sum->max_ns.count >= sum->rows)
+		return sum->max_ns.high;
+	return has_all_delays(sum) ? (double)sum->delays.max_ns : NAN;
 }
 
 struct ow_value ow_stored_sum_quantile(const struct ow_stored_sum *sum, double q)

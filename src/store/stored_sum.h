@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/json_writer.h"
 #include "store/stored.h"
 
 /*
@@ -40,6 +41,7 @@ struct ow_stored_sum {
 	uint64_t above_p99; /* those of them whose p99 is above the given limit */
 	uint64_t clock_unknown;
 	int64_t clock_error_ns; /* the worst sum of both clocks' bounds; -1: none known */
+	char clock_method[16];  /* of the last row; "": not known */
 };
 
 /* Intervals without a full result, by cause; runs of digits become N. */
@@ -61,10 +63,24 @@ struct ow_stored_sums {
 	uint64_t intervals;
 };
 
+/* What a row says besides numbers. */
+struct ow_stored_notice {
+	size_t lane; /* its index in ow_stored_lanes */
+	enum ow_result_status status;
+	const char *cause, *clock_event; /* "": none */
+	int64_t start_ns, end_ns;
+	uint64_t intervals; /* partial and unknown ones */
+};
+
 struct ow_stored_sum_options {
 	enum ow_stored_group group;
 	int64_t bin_ns;       /* OW_STORED_BIN */
 	int64_t p99_limit_ns; /* for above_p99 */
+	/* What to read (ow_stored_divide); the period of the selection is then its longest. NULL: the selected period. */
+	const struct ow_stored_division *division;
+	/* If not NULL: called for each row that was not or not fully measured, or has an event of the clocks. */
+	void (*on_notice)(void *arg, const struct ow_stored_notice *notice);
+	void *arg;
 };
 
 /* Hours and days are those of the local time zone. */
@@ -81,6 +97,9 @@ double ow_stored_sum_loss(const struct ow_stored_sum *sum);
 /* NaN: no delay is known. */
 double ow_stored_sum_mean(const struct ow_stored_sum *sum);
 double ow_stored_sum_stddev(const struct ow_stored_sum *sum);
+/* The least and the greatest delay. NaN: not those of all packets are known. */
+double ow_stored_sum_min(const struct ow_stored_sum *sum);
+double ow_stored_sum_max(const struct ow_stored_sum *sum);
 /* Without the error of the clocks. NONE: the delays of too many packets are not in a histogram. */
 struct ow_value ow_stored_sum_quantile(const struct ow_stored_sum *sum, double q);
 /* Measured intervals as a share of all, those that are missing included. NaN: there are none. */
@@ -94,6 +113,10 @@ struct ow_stored_show {
 };
 void ow_stored_show(const struct ow_stored_show *show, const struct ow_stored *stored,
                     const struct ow_stored_sums *sums, enum ow_stored_group group);
+/* The members of a sum, and of a cause, for an object that is open. */
+void ow_stored_sum_json(struct ow_json *json, const struct ow_stored *stored, const struct ow_stored_sum *sum,
+                        enum ow_stored_group group);
+void ow_stored_cause_json(struct ow_json *json, const struct ow_stored_cause *cause);
 void ow_stored_json(FILE *out, const struct ow_stored *stored, const struct ow_stored_sums *sums,
                     enum ow_stored_group group);
 /* Delay and loss over time as a picture; sums are those of bins. */

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway web STORE: the page and its interface, over HTTP. */
+#include "cli/cli.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "sandbox/guard.h"
+#include "sandbox/privileges.h"
+#include "store/postgres.h"
+#include "web/server.h"
+
+#include <errno.h>
+#include <oneway/oneway.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Of a token, a key, a certificate. */
+#define FILE_BYTES ((size_t)256 << 10)
+
+struct arguments {
+	const char *listen, *page, *token_file, *certificate_file, *key_file, *client_ca_file;
+	struct ow_api_options api;
+	uint64_t rate;
+	bool no_sandbox, help, version;
+};
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option options[] = {
+	{NULL, 0, NULL, NULL, 0, "What to show:"},
+	{"network", 0, "FILE", ow_option_text, FIELD(api.network),
+         "The network: a topology as 'oneway plane' reads it (default: what the results show)."},
+	{"fleet", 0, "DIR", ow_option_text, FIELD(api.fleet), "The folder of a fleet: how its points are."},
+	{"flows-from", 0, "FILE", ow_option_text, FIELD(api.flows_from),
+         "A recording of flows at one point ('oneway flows record')."},
+	{"flows-to", 0, "FILE", ow_option_text, FIELD(api.flows_to), "The recording at the other point."},
+
+	{NULL, 0, NULL, NULL, 0, "Who can see it:"},
+	{"listen", 0, "ADDRESS", ow_option_text, FIELD(listen),
+         "Where to listen (default: 127.0.0.1:8080). Addresses that others can reach need TLS, and a token or "
+         "certificates of clients."},
+	{"tls-cert", 0, "FILE", ow_option_text, FIELD(certificate_file), "The server's certificate, in PEM."},
+	{"tls-key", 0, "FILE", ow_option_text, FIELD(key_file), "Its key."},
+	{"token-file", 0, "FILE", ow_option_text, FIELD(token_file),
+         "A file with a token that clients have to send: 'Authorization: Bearer TOKEN', or once ?token=TOKEN."},
+	{"client-ca", 0, "FILE", ow_option_text, FIELD(client_ca_file),
+         "Certificates that those of clients must follow from."},
+	{"rate", 0, "N", ow_option_count, FIELD(rate),
+         "Requests a second that an address may make (default: 100, of this host 2000)."},
+
+	{NULL, 0, NULL, NULL, 0, "Other:"},
+	{"no-sandbox", 0, NULL, ow_option_flag, FIELD(no_sandbox), "Run without seccomp and landlock."},
+	OW_OPTIONS_HELP(struct arguments),
+	{0},
+};
+
+static void help(void)
+{
+	fputs("usage: oneway web STORE [OPTION]...\n"
+	      "\n"
+	      "Serves a page that shows the network, its segments and its events, and the\n"
+	      "interface behind it, /api/v1/, until it is interrupted. STORE is the SQLite\n"
+	      "file of a point, or a PostgreSQL server (postgresql://...). It is only read;\n"
+	      "points may be running. The first line of output is the address.\n",
+	      stdout);
+	ow_options_help(stdout, options);
+	fputs("\n"
+	      "Examples:\n"
+	      "  oneway web results.db\n"
+	      "  oneway web postgresql://reader@db/oneway --fleet /etc/oneway/fleet\n"
+	      "  oneway web results.db --listen 0.0.0.0:8443 --tls-cert web.pem \\\n"
+	      "    --tls-key web.key --token-file web.token\n"
+	      "  curl 'http://127.0.0.1:8080/api/v1/lanes'\n"
+	      "  curl 'http://127.0.0.1:8080/api/v1/summary?segment=london-paris&since=-1h'\n",
+	      stdout);
+}
+
+/* The text of a file; NULL without a name. The caller frees it. */
+static int read_text(const char *path, char **ret_text, struct ow_error *err)
+{
+	*ret_text = NULL;
+	if (!path)
+		return 0;
+	FILE *file = fopen(path, "re");
+	char *text = file ? malloc(FILE_BYTES + 1) : NULL;
+	size_t size = text ? fread(text, 1, FILE_BYTES + 1, file) : 0;
+	int r = !file               ? ow_error_set(err, errno, "%s: %s", path, strerror(errno))
+	        : !text             ? ow_error_set(err, ENOMEM, "not enough memory")
+	        : ferror(file)      ? ow_error_set(err, EIO, "%s: cannot be read", path)
+	        : size > FILE_BYTES ? ow_error_set(err, E2BIG, "%s: longer than %zu bytes", path, FILE_BYTES)
+	                            : 0;
+	if (file)
+		fclose(file);
+	if (r < 0) {
+		free(text);
+		return r;
+	}
+	text[size] = 0;
+	*ret_text = text;
+	return 0;
+}
+
+struct texts {
+	char *token, *certificate, *key, *client_ca;
+};
+
+static int read_texts(const struct arguments *args, struct texts *texts, struct ow_error *err)
+{
+	int r = read_text(args->token_file, &texts->token, err);
+	if (r == 0)
+		r = read_text(args->certificate_file, &texts->certificate, err);
+	if (r == 0)
+		r = read_text(args->key_file, &texts->key, err);
+	if (r == 0)
+		r = read_text(args->client_ca_file, &texts->client_ca, err);
+	/* The line end of the file is not part of the token. */
+	if (r == 0 && texts->token)
+		texts->token[strcspn(texts->token, "\r\n")] = 0;
+	return r;
+}
+
+/* From here on it can only read the store and answer. */
+static int confine(const struct arguments *args, struct ow_error *err)
+{
+	bool is_server = ow_postgres_is_url(args->api.store), whole;
+	char page[4096], text[OW_CONFINE_TEXT];
+	snprintf(page, sizeof page, "%s/x", args->page ? args->page : "");
+	const struct ow_guard guard = {
+		.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
+		.read = {is_server ? NULL : args->api.store, args->api.network, args->api.truth, args->api.flows_from,
+	                 args->api.flows_to, args->page ? page : NULL},
+	};
+	return ow_guard_close(&guard, text, &whole, err);
+}
+
+static int serve(struct ow_web *web, struct ow_error *err)
+{
+	int r = ow_web_start(web, err);
+	if (r < 0)
+		return r;
+	printf("%s\n", ow_web_url(web));
+	fflush(stdout);
+	while (!ow_interrupted) {
+		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+		ow_web_tick(web);
+	}
+	return 0;
+}
+
+static int run(const struct arguments *args, struct ow_error *err)
+{
+	struct texts texts = {0};
+	struct ow_api *api = NULL;
+	struct ow_web *web = NULL;
+	int r = ow_privileges_reduce(NULL, false, err);
+	if (r == 0)
+		r = read_texts(args, &texts, err);
+	if (r == 0)
+		r = ow_api_create(&args->api, &api, err);
+	const struct ow_web_options o = {.address = args->listen,
+	                                 .api = api,
+	                                 .page = args->page,
+	                                 .token = texts.token,
+	                                 .certificate = texts.certificate,
+	                                 .key = texts.key,
+	                                 .client_ca = texts.client_ca,
+	                                 .rate = (unsigned)args->rate};
+	if (r == 0)
+		r = ow_web_create(&o, &web, err);
+	if (r == 0)
+		r = confine(args, err);
+	if (r == 0)
+		r = serve(web, err);
+	ow_web_free(web);
+	ow_api_free(api);
+	free(texts.token);
+	free(texts.certificate);
+	free(texts.key);
+	free(texts.client_ca);
+	return r;
+}
+
+static int check_arguments(const struct arguments *args, int operands, char **operand, struct ow_error *err)
+{
+	if (operands != 1)
+		return ow_error_set(err, EINVAL,
+		                    operands ? "unexpected '%.60s'"
+		                             : "a store is required: the SQLite file of a point, or postgresql://...",
+		                    operands ? operand[1] : "");
+	if (!args->api.flows_from != !args->api.flows_to)
+		return ow_error_set(err, EINVAL, "--flows-from and --flows-to belong together");
+	if (args->rate > 1000000)
+		return ow_error_set(err, EINVAL, "--rate is at most 1000000");
+	return 0;
+}
+
+int ow_cli_web(int argc, char **argv)
+{
+	struct arguments args = {.listen = "127.0.0.1:8080", .page = getenv("ONEWAY_PAGE")};
+	struct ow_error err;
+	int operands = ow_options_parse(options, argc, argv, &args, &err);
+	if (operands < 0)
+		return ow_cli_refused("web", operands, &err);
+	if (ow_cli_answered(args.help, args.version, help))
+		return OW_EXIT_OK;
+	if (check_arguments(&args, operands, argv + 1, &err) < 0)
+		return ow_cli_misused("web", &err);
+	args.api.store = argv[1];
+	ow_interrupt_catch();
+	return run(&args, &err) < 0 ? ow_cli_failed("web", &err) : OW_EXIT_OK;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/json_writer.h"
+#include "store/stored_sum.h"
+#include "web/api.h"
+#include "web/stores.h"
+
+/* Private to the files api*.c. */
+struct ow_api {
+	struct ow_api_options options;
+	struct ow_stores *stores;
+};
+
+/* A request that is being answered. */
+struct ow_call {
+	struct ow_api *api;
+	const struct ow_query *query;
+	struct ow_stored *stored;
+	struct ow_json json;
+	int64_t now_ns;
+	struct ow_stored_filter filter; /* what was selected */
+};
+
+/* Writes one object to call->json. -EINVAL, -ENOENT, -ENODATA: the request is at fault. */
+typedef int ow_api_handler(struct ow_call *call, struct ow_error *err);
+
+/* Selects lanes and time by the parameters of the request. */
+#define OW_API_LANES "segment class from to"
+#define OW_API_TIMES "since until since_ns until_ns"
+int ow_api_select(struct ow_call *call, struct ow_error *err);
+/* Adds the selected results up from the longest periods that give the same sum, up to `most`. The caller frees it. */
+int ow_api_sum(struct ow_call *call, const struct ow_stored_sum_options *options, enum ow_period most,
+               struct ow_stored_sums *ret_sums, struct ow_error *err);
+/* "interval", "minute", ... */
+const char *ow_api_period(enum ow_period period);
+void ow_api_lane(struct ow_json *json, const struct ow_stored_lane *lane);
+
+ow_api_handler ow_api_root, ow_api_lanes, ow_api_results, ow_api_summary, ow_api_events, ow_api_series;
