@@ -129,23 +129,38 @@ static int by_packet(const void *a, const void *b)
 	return x->sign - y->sign;
 }
 
-/* A packet that one point recorded at the end of an epoch and the other at the begin of the next was not lost. */
-static void drop_pairs(struct ow_lost_packets *packets)
+static bool is_pair(const struct ow_lost_packet *a, const struct ow_lost_packet *b)
+{
+	return a->flow == b->flow && a->hash == b->hash && a->sign != b->sign;
+}
+
+/*
+ * A packet that one point recorded at the end of an epoch and the other at the begin of the next was not lost: such pairs
+ * go behind the others.
+ */
+static int drop_pairs(struct ow_lost_packets *packets)
 {
 	struct ow_lost_packet *p = packets->packet;
-	size_t kept = 0;
+	size_t kept = 0, both = 0;
+	struct ow_lost_packet *pair = calloc(packets->count, sizeof *pair);
+	if (!pair)
+		return -ENOMEM;
 	qsort(p, packets->count, sizeof *p, by_packet);
 	for (size_t i = 0; i < packets->count; i++) {
-		if (kept && p[kept - 1].flow == p[i].flow && p[kept - 1].hash == p[i].hash &&
-		    p[kept - 1].sign != p[i].sign) {
-			kept--;
-			packets->lost--;
-			packets->extra--;
+		if (kept && is_pair(&p[kept - 1], &p[i])) {
+			pair[both++] = p[--kept];
+			pair[both++] = p[i];
 		} else {
 			p[kept++] = p[i];
 		}
 	}
+	memcpy(&p[kept], pair, both * sizeof *p);
+	free(pair);
 	packets->count = kept;
+	packets->both = both;
+	packets->lost -= both / 2;
+	packets->extra -= both / 2;
+	return 0;
 }
 
 static int epoch_by_epoch(const struct ow_repair_side from[2], int64_t since_ns, int64_t until_ns,
@@ -160,8 +175,8 @@ static int epoch_by_epoch(const struct ow_repair_side from[2], int64_t since_ns,
 		ow_error_set(err, ENOMEM, "not enough memory for lost packets");
 	else
 		r = find_in_epochs(side, search, packets, err);
-	if (r == 0 && packets->count)
-		drop_pairs(packets);
+	if (r == 0 && packets->count && drop_pairs(packets) < 0)
+		r = ow_error_set(err, ENOMEM, "not enough memory for lost packets");
 	for (int i = 0; i < 2; i++) {
 		free(side[i].epoch);
 		free(side[i].table);

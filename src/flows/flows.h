@@ -31,7 +31,10 @@ struct ow_flow_load {
 	                                          share of packets is taken, with its binomial error) */
 	int64_t first_ns, last_ns; /* of its packets, at either point; first > last = not known. Flows that were in a
 	                              queue at the same time are assumed to have similar delays. */
-	bool whole; /* both points counted the same number: no packet of it was lost or came from another path */
+	/* Its own counter, of as many packets; 0 = none, or not clean. */
+	double own_packets, own_delay_ns;
+	double own_noise; /* variance of own_delay_ns by the times of packets that were taken out, ns^2 */
+	bool whole;       /* both points counted the same number: no packet of it was lost or came from another path */
 };
 
 struct ow_flows {
@@ -39,6 +42,7 @@ struct ow_flows {
 	struct ow_flows_layer layer[OW_COLATE_LAYERS_MAX];
 	struct ow_flow_load *flow;
 	size_t flows;
+	const struct ow_lost_packets *lost; /* that were taken out; NULL = none */
 };
 
 /*

@@ -71,30 +71,24 @@ static int factorise(struct dense *d, double *diagonal)
 
 static void fill(const struct ow_flow_solver *s, struct dense *d)
 {
-	const struct ow_flow_system *system = s->system;
 	for (size_t c = 0; c < d->rows; c++)
 		d->M[c * d->rows + c] = s->noise[c];
-	for (size_t f = 0; f < system->flows; f++) {
-		const struct ow_flow_entry *e = ow_flow_entries(system, f);
-		const double *b = &s->b[f * system->slots];
-		for (uint32_t i = 0; i < system->slots; i++)
-			for (uint32_t j = 0; j < system->slots; j++)
-				d->M[e[i].row * d->rows + e[j].row] += b[i] * b[j];
-	}
+	for (size_t f = 0; f < s->columns; f++)
+		for (size_t i = s->start[f]; i < s->start[f + 1]; i++)
+			for (size_t j = s->start[f]; j < s->start[f + 1]; j++)
+				d->M[s->row[i] * d->rows + s->row[j]] += s->b[i] * s->b[j];
 }
 
 static void predict(struct ow_flow_solver *s, struct dense *d)
 {
-	const struct ow_flow_system *system = s->system;
 	for (size_t c = 0; c < d->rows; c++)
 		d->w[c] = s->r[c];
 	forward(d, d->w);
-	for (size_t f = 0; f < system->flows; f++) {
-		const struct ow_flow_entry *e = ow_flow_entries(system, f);
+	for (size_t f = 0; f < s->columns; f++) {
 		for (size_t c = 0; c < d->rows; c++)
 			d->column[c] = 0;
-		for (uint32_t j = 0; j < system->slots; j++)
-			d->column[e[j].row] += s->b[f * system->slots + j];
+		for (size_t i = s->start[f]; i < s->start[f + 1]; i++)
+			d->column[s->row[i]] += s->b[i];
 		forward(d, d->column);
 		s->x[f] = 0;
 		s->var[f] = 1;
@@ -109,7 +103,7 @@ static void predict(struct ow_flow_solver *s, struct dense *d)
 
 int ow_flow_solve_dense(struct ow_flow_solver *s)
 {
-	struct dense d = {.rows = s->system->rows};
+	struct dense d = {.rows = s->rows};
 	double *diagonal = calloc(d.rows + 1, sizeof *diagonal);
 	int r = -ENOMEM;
 	d.order = calloc(d.rows + 1, sizeof *d.order);

@@ -129,6 +129,7 @@ static void take_from_layer(struct ow_flows *flows, uint32_t number, const struc
 void ow_flows_take_out(struct ow_flows *flows, const struct ow_lost_packets *packets)
 {
 	bool banks = false;
+	flows->lost = packets;
 	for (uint32_t l = 0; l < flows->params.layers; l++)
 		banks = banks || flows->params.layer[l].form == OW_COLATE_BANKS;
 	for (uint32_t l = 0; l < flows->params.layers; l++) {

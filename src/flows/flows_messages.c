@@ -31,10 +31,10 @@ struct row {
 
 static void collect(const struct ow_flow_solver *s, const struct message *message, struct row *row)
 {
-	for (size_t c = 0; c < s->system->rows; c++)
+	for (size_t c = 0; c < s->rows; c++)
 		row[c] = (struct row){s->r[c], s->noise[c]};
-	for (size_t i = 0; i < s->entries; i++) {
-		struct row *to = &row[s->system->entry[i].row];
+	for (size_t i = 0; i < s->start[s->columns]; i++) {
+		struct row *to = &row[s->row[i]];
 		to->rest -= s->b[i] * message[i].mean;
 		to->var += s->b[i] * s->b[i] * message[i].var;
 	}
@@ -46,14 +46,14 @@ static double visit(struct ow_flow_solver *s, size_t flow, struct message *messa
 	/* The knowledge of each counter: precision, and precision times mean. */
 	struct ow_flow_word {
 		double precision, pull;
-	} word[OW_COLATE_LAYERS_MAX * OW_COLATE_SPREAD_MAX];
-	uint32_t slots = s->system->slots;
-	const struct ow_flow_entry *entry = ow_flow_entries(s->system, flow);
-	const double *b = &s->b[flow * slots];
-	message += flow * slots;
+	} word[OW_COLATE_LAYERS_MAX * OW_COLATE_SPREAD_MAX + 2 + OW_REPAIR_BANKS];
+	size_t first = s->start[flow], slots = s->start[flow + 1] - first;
+	const uint32_t *at = &s->row[first];
+	const double *b = &s->b[first];
+	message += first;
 	double precision = 1, pull = 0;
-	for (uint32_t j = 0; j < slots; j++) {
-		const struct row *from = &row[entry[j].row];
+	for (size_t j = 0; j < slots; j++) {
+		const struct row *from = &row[at[j]];
 		double own = b[j] * b[j];
 		if (!(own > 0)) {
 			word[j] = (struct ow_flow_word){0};
@@ -68,10 +68,10 @@ static double visit(struct ow_flow_solver *s, size_t flow, struct message *messa
 	double moved = pull / precision - s->x[flow];
 	s->x[flow] = pull / precision;
 	s->var[flow] = 1 / precision;
-	for (uint32_t j = 0; j < slots; j++) {
+	for (size_t j = 0; j < slots; j++) {
 		double known = fmax(precision - word[j].precision, 1);
 		struct message told = {(pull - word[j].pull) / known, 1 / known};
-		struct row *to = &row[entry[j].row];
+		struct row *to = &row[at[j]];
 		to->rest -= b[j] * (told.mean - message[j].mean);
 		to->var += b[j] * b[j] * (told.var - message[j].var);
 		message[j] = told;
@@ -81,33 +81,33 @@ static double visit(struct ow_flow_solver *s, size_t flow, struct message *messa
 
 int ow_flow_messages(struct ow_flow_solver *s)
 {
-	const struct ow_flow_system *system = s->system;
-	struct message *message = calloc(s->entries + 1, sizeof *message);
-	struct row *row = calloc(system->rows + 1, sizeof *row);
+	size_t entries = s->start[s->columns];
+	struct message *message = calloc(entries + 1, sizeof *message);
+	struct row *row = calloc(s->rows + 1, sizeof *row);
 	int round = 0, r = -ENOMEM;
 	if (!message || !row)
 		goto out;
-	for (size_t i = 0; i < s->entries; i++)
+	for (size_t i = 0; i < entries; i++)
 		message[i].var = 1;
 	double settled_at = s->rough ? SETTLED_ROUGH : SETTLED;
-	double moved = INFINITY, limit = settled_at * settled_at * (double)system->flows;
+	double moved = INFINITY, limit = settled_at * settled_at * (double)s->columns;
 	while (round < ROUNDS_MAX && (moved > limit || round < ROUNDS_MIN)) {
 		/* Computed again in each round, because adding and subtracting leaves rounding errors. */
 		collect(s, message, row);
 		moved = 0;
-		for (size_t i = 0; i < system->flows; i++)
+		for (size_t i = 0; i < s->columns; i++)
 			moved += visit(s, s->order[i], message, row);
 		round++;
 	}
 	collect(s, message, row);
 	/* Before convergence y still gives a consistent x = B' y; if the iteration diverges, it does not. */
-	bool near = moved <= (double)system->flows, settled = moved <= limit;
-	for (size_t c = 0; c < system->rows; c++)
+	bool near = moved <= (double)s->columns, settled = moved <= limit;
+	for (size_t c = 0; c < s->rows; c++)
 		s->y[c] = near && row[c].var > 0 ? row[c].rest / row[c].var : 0;
-	for (size_t f = 0; !settled && f < system->flows; f++) {
+	for (size_t f = 0; !settled && f < s->columns; f++) {
 		s->x[f] = 0;
-		for (size_t i = f * system->slots; i < (f + 1) * system->slots; i++)
-			s->x[f] += s->b[i] * s->y[system->entry[i].row];
+		for (size_t i = s->start[f]; i < s->start[f + 1]; i++)
+			s->x[f] += s->b[i] * s->y[s->row[i]];
 	}
 	r = 0;
 out:

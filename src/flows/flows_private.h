@@ -30,10 +30,20 @@ struct ow_flow_system {
 	size_t rows;
 	double *sum;    /* D_c, ns */
 	double *noise;  /* ns^2: of times that were rounded to units, and of packets that were taken out */
-	double *shared; /* ns^2: in addition, if the rows of several banks are used together */
+	double *taken;  /* ns^2: of the noise, that of packets that were taken out */
+	double *shared; /* ns^2: in addition, if the rows of several banks are used together, without `lost` */
+	/*
+	 * Packets that were taken out: their times are unknowns of the system of all banks. NULL: there are none, or too
+	 * many, or several layers of banks.
+	 */
+	const struct ow_lost_packets *lost;
+	uint32_t *lost_flow; /* of each: the flow; OW_FLOW_NONE = none of the flows */
+	uint32_t *link;      /* of each flow: its number among those with lost packets; OW_FLOW_NONE = it has none */
+	size_t links;
 	uint32_t *used; /* entries of each row; 0 = not clean or empty */
 };
 
+#define OW_FLOW_NONE  UINT32_MAX
 #define OW_FLOW_PARTS 4
 
 /* The prior: the assumed distribution of a flow's mean before its own counters are used. */

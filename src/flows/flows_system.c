@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The linear system of flows and counters: which flow is in which counter, with how many packets. */
+#include "base/id_map.h"
 #include "flows/flows_private.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+
+/* With more lost packets than this the system would take minutes; their times are then noise of the counters. */
+#define LOST_MAX (1u << 20)
 
 bool ow_flow_is_bank(const struct ow_colate_layer *layer)
 {
@@ -25,7 +28,7 @@ static void fill_rows(struct ow_flow_system *system, const struct ow_flows_layer
 	 */
 	for (uint32_t c = 0; c < layer->layer.counters; c++) {
 		system->sum[first + c] = layer->clean[c] ? layer->delay_ns[c] : 0;
-		system->noise[first + c] = layer->noise ? layer->noise[c] : 0;
+		system->noise[first + c] = system->taken[first + c] = layer->noise ? layer->noise[c] : 0;
 		/* All banks have the same error: each gets as much noise as their average has. */
 		system->shared[first + c] = system->noise[first + c] * (layer->layer.spread - 1);
 	}
@@ -75,6 +78,87 @@ static void fill_layer(struct ow_flow_system *system, uint32_t number, uint32_t 
 	}
 }
 
+/* Whether the times of lost packets can be unknowns: each is in all of its flow's counters. */
+static bool is_one_layer(const struct ow_flows *data)
+{
+	uint32_t banks = 0, whole = 0;
+	for (uint32_t l = 0; l < data->params.layers; l++) {
+		const struct ow_colate_layer *layer = &data->layer[l].layer;
+		banks += ow_flow_is_bank(layer);
+		whole += ow_flow_is_bank(layer) && layer->last - layer->first == OW_COLATE_SHARE;
+	}
+	return banks == 1 && whole == 1;
+}
+
+/* Finds the flow of each lost packet. */
+static int name_lost(struct ow_flow_system *s)
+{
+	const struct ow_lost_packets *lost = s->data->lost;
+	struct ow_id_map map = {0};
+	if (!lost || !lost->count || lost->count + lost->both > LOST_MAX || !is_one_layer(s->data))
+		return 0;
+	s->lost_flow = calloc(lost->count, sizeof *s->lost_flow);
+	s->link = calloc(s->flows + 1, sizeof *s->link);
+	int r = s->lost_flow && s->link ? ow_id_map_reserve(&map, s->flows) : -ENOMEM;
+	for (size_t f = 0; r == 0 && f < s->flows; f++) {
+		s->link[f] = OW_FLOW_NONE;
+		r = ow_id_map_add(&map, s->data->flow[f].flow, (uint32_t)f);
+	}
+	for (size_t i = 0; r == 0 && i < lost->count; i++) {
+		uint64_t flow = lost->packet[i].flow;
+		uint32_t at = OW_ID_MAP_FIND(&map, flow, k, s->data->flow[k].flow == flow);
+		s->lost_flow[i] = at;
+		if (at != OW_FLOW_NONE && !(s->packets[at] > 0))
+			s->lost_flow[i] = OW_FLOW_NONE;
+		else if (at != OW_FLOW_NONE)
+			s->link[at] = 0;
+	}
+	for (size_t f = 0; r == 0 && f < s->flows; f++)
+		if (s->link[f] != OW_FLOW_NONE)
+			s->link[f] = (uint32_t)s->links++;
+	ow_id_map_done(&map);
+	s->lost = lost;
+	return r;
+}
+
+/*
+ * Whether a flow has a counter of its own that can be used. A part of its packets is of no use if it lost some: its other
+ * counters tell about all of them.
+ */
+static bool has_own(const struct ow_flow_system *s, size_t f)
+{
+	const struct ow_flow_load *flow = &s->data->flow[f];
+	return flow->own_packets > 0 && flow->packets > 0 &&
+	       (flow->own_packets == flow->packets || (flow->whole && !(flow->own_noise > 0) && !s->data->lost));
+}
+
+static size_t count_own(const struct ow_flow_system *s)
+{
+	size_t count = 0;
+	for (size_t f = 0; f < s->flows; f++)
+		count += has_own(s, f);
+	return count;
+}
+
+/* A row for each own counter, and an entry in the last slot. */
+static void fill_own(struct ow_flow_system *s, size_t row)
+{
+	double unit = s->data->params.unit_ns, rounding = unit > 1 ? unit * unit / 6 : 0;
+	for (size_t f = 0; f < s->flows; f++) {
+		const struct ow_flow_load *flow = &s->data->flow[f];
+		double n = flow->own_packets, p = flow->packets;
+		if (!has_own(s, f))
+			continue;
+		s->sum[row] = flow->own_delay_ns;
+		s->taken[row] = flow->own_noise;
+		s->shared[row] = flow->own_noise * (s->slots - 1);
+		s->noise[row] = flow->own_noise + n * rounding;
+		s->used[row] = 1;
+		s->entry[(f + 1) * s->slots - 1] = (struct ow_flow_entry){
+			.row = (uint32_t)row++, .partial = (float)(n < p ? n * (1 - n / p) : 0), .load = n};
+	}
+}
+
 static int allocate(struct ow_flow_system *s)
 {
 	/* One more of each, so that an empty system is possible. */
@@ -82,9 +166,10 @@ static int allocate(struct ow_flow_system *s)
 	s->packets = calloc(s->flows + 1, sizeof *s->packets);
 	s->sum = calloc(s->rows + 1, sizeof *s->sum);
 	s->noise = calloc(s->rows + 1, sizeof *s->noise);
+	s->taken = calloc(s->rows + 1, sizeof *s->taken);
 	s->shared = calloc(s->rows + 1, sizeof *s->shared);
 	s->used = calloc(s->rows + 1, sizeof *s->used);
-	return s->entry && s->packets && s->sum && s->noise && s->shared && s->used ? 0 : -ENOMEM;
+	return s->entry && s->packets && s->sum && s->noise && s->taken && s->shared && s->used ? 0 : -ENOMEM;
 }
 
 int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_system, struct ow_error *err)
@@ -98,12 +183,19 @@ int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_
 	}
 	if (!system.slots)
 		return ow_error_set(err, EINVAL, "the recording has no banks");
+	size_t own = count_own(&system);
+	system.rows += own;
+	system.slots += own > 0;
 	if (allocate(&system) < 0) {
 		ow_flow_system_done(&system);
 		return ow_error_set(err, ENOMEM, "no memory for %zu flows in %zu counters", system.flows, system.rows);
 	}
 	for (size_t f = 0; f < system.flows; f++)
 		system.packets[f] = data->flow[f].packets;
+	if (name_lost(&system) < 0) {
+		ow_flow_system_done(&system);
+		return ow_error_set(err, ENOMEM, "no memory for %zu flows and their lost packets", data->flows);
+	}
 	size_t first = 0;
 	uint32_t slot = 0;
 	for (uint32_t l = 0; l < data->params.layers; l++) {
@@ -115,6 +207,7 @@ int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_
 		first += layer->layer.counters;
 		slot += layer->layer.spread;
 	}
+	fill_own(&system, first);
 	*ret_system = system;
 	return 0;
 }
@@ -125,6 +218,9 @@ void ow_flow_system_done(struct ow_flow_system *system)
 	free(system->packets);
 	free(system->sum);
 	free(system->noise);
+	free(system->taken);
+	free(system->lost_flow);
+	free(system->link);
 	free(system->shared);
 	free(system->used);
 	*system = (struct ow_flow_system){0};

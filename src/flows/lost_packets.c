@@ -127,7 +127,33 @@ static bool is_read(const struct ow_repair_cell *cell)
 	return !cell->packet && !(cell->time_flow & FLOW_MASK);
 }
 
-static int add_packets(const struct peel *peel, const struct ow_lost_time *time, struct ow_lost_packets *packets)
+/* Keeps the cells that tell something about packets that were found. number: of each cell, set. */
+static int add_cells(const struct peel *peel, const struct ow_lost_cell *cell, const struct ow_lost_time *time,
+                     uint32_t *number, struct ow_lost_packets *packets)
+{
+	double scale = (double)(UINT64_C(1) << peel->search->params->repair_shift);
+	for (size_t j = 0; j < peel->size; j++)
+		number[j] = OW_LOST_NO_CELL;
+	for (size_t i = 0; i < peel->count * OW_REPAIR_BANKS; i++) {
+		uint32_t j = peel->found[i / OW_REPAIR_BANKS].cell[i % OW_REPAIR_BANKS];
+		if (number[j] != OW_LOST_NO_CELL || !cell[j].read || !isfinite(cell[j].var) ||
+		    packets->cells >= OW_LOST_NO_CELL)
+			continue;
+		if (OW_GROW(packets->cell, packets->cell_room, packets->cells + 1) < 0)
+			return -ENOMEM;
+		number[j] = (uint32_t)packets->cells;
+		packets->cell[packets->cells++] =
+			(struct ow_lost_sum){cell[j].left * scale, cell[j].var * scale * scale};
+	}
+	/* Of a packet without a time nothing is kept, so its cells have one that is not named. */
+	for (size_t i = 0; i < peel->count * OW_REPAIR_BANKS; i++)
+		if (!isfinite(time[i / OW_REPAIR_BANKS].var))
+			number[peel->found[i / OW_REPAIR_BANKS].cell[i % OW_REPAIR_BANKS]] = OW_LOST_NO_CELL;
+	return 0;
+}
+
+static int add_packets(const struct peel *peel, const struct ow_lost_time *time, const uint32_t *number,
+                       struct ow_lost_packets *packets)
 {
 	const struct ow_colate_params *params = peel->search->params;
 	int64_t around = peel->search->around >> params->repair_shift;
@@ -143,13 +169,16 @@ static int add_packets(const struct peel *peel, const struct ow_lost_time *time,
 		uint64_t off = (place->time + (uint64_t)time[i].correction - (uint64_t)around) << OW_REPAIR_FLOW_BITS;
 		int64_t near = around + ((int64_t)off >> OW_REPAIR_FLOW_BITS);
 		double scale = (double)(UINT64_C(1) << params->repair_shift);
-		packets->packet[packets->count++] = (struct ow_lost_packet){
+		struct ow_lost_packet *packet = &packets->packet[packets->count++];
+		*packet = (struct ow_lost_packet){
 			.flow = place->flow,
 			.hash = ow_repair_hash(place->key),
 			.sign = place->sign,
 			.time = (int64_t)((uint64_t)near << params->repair_shift),
 			.var = time[i].var * scale * scale,
 		};
+		for (unsigned b = 0; b < OW_REPAIR_BANKS; b++)
+			packet->cell[b] = number[place->cell[b]];
 		packets->lost += place->sign > 0;
 		packets->extra += place->sign < 0;
 	}
@@ -160,7 +189,8 @@ static int settle(const struct peel *peel, const struct ow_repair_cell *b, struc
 {
 	struct ow_lost_cell *cell = calloc(peel->size, sizeof *cell);
 	struct ow_lost_time *time = calloc(peel->count + 1, sizeof *time);
-	int r = cell && time ? 0 : -ENOMEM;
+	uint32_t *number = calloc(peel->size, sizeof *number);
+	int r = cell && time && number ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < peel->size; i++) {
 		cell[i] = (struct ow_lost_cell){
 			.left = (double)((int64_t)peel->cell[i].time_flow >> OW_REPAIR_FLOW_BITS),
@@ -172,7 +202,10 @@ static int settle(const struct peel *peel, const struct ow_repair_cell *b, struc
 	if (r == 0 && peel->count)
 		r = ow_lost_times(cell, peel->size, peel->found, peel->count, time);
 	if (r == 0)
-		r = add_packets(peel, time, packets);
+		r = add_cells(peel, cell, time, number, packets);
+	if (r == 0)
+		r = add_packets(peel, time, number, packets);
+	free(number);
 	free(cell);
 	free(time);
 	return r;
@@ -204,5 +237,6 @@ int ow_lost_packets_find(const struct ow_lost_search *search, const struct ow_re
 void ow_lost_packets_done(struct ow_lost_packets *packets)
 {
 	free(packets->packet);
+	free(packets->cell);
 	*packets = (struct ow_lost_packets){0};
 }

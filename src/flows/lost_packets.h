@@ -13,16 +13,30 @@
  * many packets as a cell has.
  */
 struct ow_lost_packet {
-	uint64_t flow; /* hash */
-	uint64_t hash; /* of the packet, without bits 16 to 31 */
-	int sign;      /* 1: only the first point has it, -1: only the second */
-	int64_t time;  /* in units, as recorded */
-	double var;    /* of its error, units^2 */
+	uint64_t flow;                  /* hash */
+	uint64_t hash;                  /* of the packet, without bits 16 to 31 */
+	int sign;                       /* 1: only the first point has it, -1: only the second */
+	int64_t time;                   /* in units, as recorded */
+	double var;                     /* of its error, units^2 */
+	uint32_t cell[OW_REPAIR_BANKS]; /* its cells, of ow_lost_packets; OW_LOST_NO_CELL = tells nothing */
+};
+#define OW_LOST_NO_CELL UINT32_MAX
+
+/*
+ * A cell with packets that were found: with e_l the true time less `time`,
+ *     off = sum_l sign_l e_l + noise of variance var
+ */
+struct ow_lost_sum {
+	double off, var; /* units, units^2 */
 };
 
 struct ow_lost_packets {
 	struct ow_lost_packet *packet;
 	size_t count, room;
+	/* Packets after the first `count`, which both points have, but in different epochs: only their cells matter. */
+	size_t both;
+	struct ow_lost_sum *cell;
+	size_t cells, cell_room;
 	uint64_t lost, extra; /* of these, by sign */
 	uint64_t unread;      /* cells that could not be read: other packets differ as well */
 };

@@ -184,7 +184,7 @@ static void fill(struct system *s, const struct ow_lost_cell *cell)
 	}
 }
 
-int ow_lost_times(const struct ow_lost_cell *cell, size_t cells, const struct ow_lost_place *place, size_t count,
+int ow_lost_times(struct ow_lost_cell *cell, size_t cells, const struct ow_lost_place *place, size_t count,
                   struct ow_lost_time *ret_time)
 {
 	struct system s = {.place = place, .count = count, .cells = cells};
@@ -198,10 +198,18 @@ int ow_lost_times(const struct ow_lost_cell *cell, size_t cells, const struct ow
 	double *x = s.model + cells;
 	fill(&s, cell);
 	int r = solve(&s, x);
+	double variance = variance_of(&s, x);
 	if (r == 0)
-		r = variances(&s, variance_of(&s, x), ret_time);
-	for (size_t l = 0; r == 0 && l < count; l++)
+		r = variances(&s, variance, ret_time);
+	for (size_t l = 0; r == 0 && l < count; l++) {
 		ret_time[l].correction = fabs(x[l]) < 0x1p62 ? llround(x[l]) : 0;
+		x[l] = (double)ret_time[l].correction;
+	}
+	apply(&s, x);
+	for (size_t j = 0; j < cells; j++) {
+		cell[j].left -= s.model[j];
+		cell[j].var = s.n[j] * variance;
+	}
 	free(memory);
 	return r;
 }

@@ -18,7 +18,9 @@ struct ow_lost_place {
 };
 
 struct ow_lost_cell {
-	double left;     /* times of A - B, without those of the packets that were found */
+	/* times of A - B, without those of the packets that were found; then also without what the corrections explain */
+	double left;
+	double var;      /* of what is left then: of the common packets' delays */
 	uint32_t common; /* packets of B, modulo 2^16 */
 	bool read;       /* no other packet is in it */
 };
@@ -29,5 +31,5 @@ struct ow_lost_time {
 };
 
 /* 0, or -ENOMEM. count: at least one. */
-int ow_lost_times(const struct ow_lost_cell *cell, size_t cells, const struct ow_lost_place *place, size_t count,
+int ow_lost_times(struct ow_lost_cell *cell, size_t cells, const struct ow_lost_place *place, size_t count,
                   struct ow_lost_time *ret_time);

@@ -14,23 +14,29 @@
 
 /* A system of which b, noise and r are given; x and var are asked for. */
 struct scene {
-	struct ow_flow_system system;
-	struct ow_flow_entry entry[FLOWS * SLOTS];
+	size_t start[FLOWS + 1];
+	uint32_t row[FLOWS * SLOTS];
 	struct ow_flow_solver solver;
 	double b[FLOWS * SLOTS], noise[ROWS], r[ROWS], x[FLOWS], var[FLOWS];
 };
 
 static void scene_make(struct scene *s, struct ow_random *random, double noise)
 {
-	*s = (struct scene){.system = {.flows = FLOWS, .slots = SLOTS, .rows = ROWS}};
-	s->system.entry = s->entry;
-	s->solver = (struct ow_flow_solver){
-		.system = &s->system, .b = s->b, .noise = s->noise, .r = s->r, .x = s->x, .var = s->var};
+	*s = (struct scene){0};
+	s->solver = (struct ow_flow_solver){.rows = ROWS,
+	                                    .columns = FLOWS,
+	                                    .start = s->start,
+	                                    .row = s->row,
+	                                    .b = s->b,
+	                                    .noise = s->noise,
+	                                    .r = s->r,
+	                                    .x = s->x,
+	                                    .var = s->var};
 	for (uint32_t f = 0; f < FLOWS; f++) {
+		s->start[f + 1] = (f + 1) * SLOTS;
 		for (uint32_t j = 0; j < SLOTS; j++) {
 			/* One row of either bank. */
-			s->entry[f * SLOTS + j] =
-				(struct ow_flow_entry){.row = 2 * j + (uint32_t)ow_random_below(random, 2), .load = 1};
+			s->row[f * SLOTS + j] = 2 * j + (uint32_t)ow_random_below(random, 2);
 			s->b[f * SLOTS + j] = 0.1 + ow_random_unit(random);
 		}
 	}
@@ -44,7 +50,7 @@ static double dot(const struct scene *s, uint32_t f, const double *v)
 {
 	double sum = 0;
 	for (uint32_t j = 0; j < SLOTS; j++)
-		sum += s->b[f * SLOTS + j] * v[s->entry[f * SLOTS + j].row];
+		sum += s->b[f * SLOTS + j] * v[s->row[f * SLOTS + j]];
 	return sum;
 }
 
@@ -56,7 +62,7 @@ static void residual(const struct scene *s, const double *v, const double *y, do
 	for (uint32_t f = 0; f < FLOWS; f++) {
 		double x = dot(s, f, y);
 		for (uint32_t j = 0; j < SLOTS; j++)
-			ret[s->entry[f * SLOTS + j].row] -= s->b[f * SLOTS + j] * x;
+			ret[s->row[f * SLOTS + j]] -= s->b[f * SLOTS + j] * x;
 	}
 }
 
@@ -101,7 +107,7 @@ static void is_the_best_prediction(void **state)
 			double column[ROWS] = {0}, z[ROWS];
 			assert_true(fabs(s.x[f] - dot(&s, f, y)) < 1e-9);
 			for (uint32_t j = 0; j < SLOTS; j++)
-				column[s.entry[f * SLOTS + j].row] += s.b[f * SLOTS + j];
+				column[s.row[f * SLOTS + j]] += s.b[f * SLOTS + j];
 			solve(&s, column, z);
 			assert_true(fabs(s.var[f] - (1 - dot(&s, f, z))) < 1e-9);
 		}
@@ -124,7 +130,7 @@ static void banks_with_the_same_sum(void **state)
 			x[f] = ow_random_unit(&random) - 0.5;
 			s.b[f * SLOTS + 1] = s.b[f * SLOTS];
 			for (uint32_t j = 0; j < SLOTS; j++)
-				s.r[s.entry[f * SLOTS + j].row] += s.b[f * SLOTS + j] * x[f];
+				s.r[s.row[f * SLOTS + j]] += s.b[f * SLOTS + j] * x[f];
 		}
 		assert_int_equal(ow_flow_solve_dense(&s.solver), 0);
 		double left[ROWS];
@@ -133,7 +139,7 @@ static void banks_with_the_same_sum(void **state)
 		for (uint32_t f = 0; f < FLOWS; f++) {
 			assert_true(s.var[f] >= 0 && s.var[f] <= 1 + 1e-9);
 			for (uint32_t j = 0; j < SLOTS; j++)
-				left[s.entry[f * SLOTS + j].row] -= s.b[f * SLOTS + j] * s.x[f];
+				left[s.row[f * SLOTS + j]] -= s.b[f * SLOTS + j] * s.x[f];
 		}
 		for (uint32_t c = 0; c < ROWS; c++)
 			assert_true(fabs(left[c]) < 1e-6);
