@@ -3,8 +3,10 @@
  * Encoding of flow counts: flows in the order of their keys, each as the difference from the previous one. The hash is
  * not stored, because it follows from the key. Times are in ticks of at most a 16384th of the epoch, rounded outwards.
  *
- *    0  flows (8), packets of flows beyond the limit (8), first time (8), a tick is 2^this ns (1)
- *   25  each flow: flags (1): bits 0-1 0 not IP, 1 IPv4, 2 IPv6; 2 source as before; 3 destination as before;
+ *    0  flows (8), packets of flows beyond the limit (8), first time (8), a tick is 2^this ns (1), plus 128 if flows have
+ *       counters of their own
+ *   25  in this case (8): flows of fewer packets have none
+ *       each flow: flags (1): bits 0-1 0 not IP, 1 IPv4, 2 IPv6; 2 source as before; 3 destination as before;
  *                  4-5 protocol 0 as before, 1 TCP, 2 UDP, 3 follows; 6-7 ports 0 none, 1 both, 2 source (destination
  *                  as before), 3 destination (source as before)
  *       source: IPv4 the difference (number), else equal bytes in front (1) and the rest
@@ -12,6 +14,8 @@
  *       ethertype (2) if not IP; protocol (1); source port (2), destination port (2)
  *       packets - 1 (number), tick of the first (number), with more than one packet ticks to the last (number)
  *       packets in each layer that takes a share (number)
+ *       if flows of so many packets have counters: packets of its own counter (number), and if there are any its sum
+ *       (8) and check (4)
  * Numbers have 7 bits in each byte, the lowest first; the top bit is set in all bytes except the last.
  */
 #include "base/bytes.h"
@@ -21,7 +25,8 @@
 #include <string.h>
 
 #define HEADER      25
-#define ROW_MAX     (128 + 10 * OW_COLATE_LAYERS_MAX)
+#define HEADER_OWN  128
+#define ROW_MAX     (160 + 10 * OW_COLATE_LAYERS_MAX)
 #define ROW_MIN     3                        /* flags, packets, tick */
 #define TICKS       16384                    /* fits into two bytes of a number */
 #define TIME_MAX    ((INT64_C(1) << 62) - 1) /* the same limit as for frames */
@@ -143,8 +148,30 @@ static struct ticks ticks_of(const struct ow_flow_counts *counts)
 	return ticks;
 }
 
+/* The packets of the smallest flow with an own counter; UINT64_MAX if there is none. */
+static uint64_t own_from(const struct ow_flow_counts *counts)
+{
+	uint64_t least = UINT64_MAX;
+	for (size_t i = 0; i < ow_flow_counts_flows(counts); i++) {
+		struct ow_flow_count count;
+		ow_flow_counts_get(counts, i, &count);
+		least = count.own.packets && count.packets < least ? count.packets : least;
+	}
+	return least;
+}
+
+static uint8_t *put_own(uint8_t *to, const struct ow_flow_own *own)
+{
+	to = put_number(to, own->packets);
+	if (!own->packets)
+		return to;
+	ow_store_le64(to, own->sum);
+	ow_store_le32(to + 8, own->check);
+	return to + 12;
+}
+
 static uint8_t *put_flow(uint8_t *to, const struct ow_flow_counts *counts, size_t i, const struct ticks *ticks,
-                         const struct ow_flow_key *before)
+                         uint64_t from, const struct ow_flow_key *before)
 {
 	struct ow_flow_count count;
 	ow_flow_counts_get(counts, i, &count);
@@ -158,14 +185,14 @@ static uint8_t *put_flow(uint8_t *to, const struct ow_flow_counts *counts, size_
 	const uint64_t *in_partial = ow_flow_counts_in_partials(counts, i);
 	for (uint32_t k = 0; k < ow_flow_counts_partials(counts); k++)
 		to = put_number(to, in_partial[k]);
-	return to;
+	return count.packets >= from ? put_own(to, &count.own) : to;
 }
 
 int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *counts)
 {
 	size_t flows = ow_flow_counts_flows(counts);
 	struct sorted *sorted = malloc((flows ? flows : 1) * sizeof *sorted);
-	int r = sorted ? ow_buffer_reserve(buffer, HEADER) : -ENOMEM;
+	int r = sorted ? ow_buffer_reserve(buffer, HEADER + 8) : -ENOMEM;
 	if (r < 0)
 		goto out;
 	for (size_t i = 0; i < flows; i++) {
@@ -179,8 +206,11 @@ int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *c
 	ow_store_le64(to, flows);
 	ow_store_le64(to + 8, ow_flow_counts_uncounted(counts));
 	ow_store_le64(to + 16, (uint64_t)ticks.first_ns);
-	to[24] = ticks.shift;
-	buffer->end += HEADER;
+	uint64_t from = own_from(counts);
+	bool own = from != UINT64_MAX;
+	to[24] = (uint8_t)(ticks.shift | (own ? HEADER_OWN : 0));
+	ow_store_le64(to + HEADER, from);
+	buffer->end += HEADER + (own ? 8 : 0);
 	static const struct ow_flow_key none;
 	const struct ow_flow_key *before = &none;
 	for (size_t i = 0; i < flows && r == 0; i++) {
@@ -189,7 +219,7 @@ int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *c
 			break;
 		/* A key of another version has nothing in common with the previous one. */
 		before = before->version == sorted[i].key.version ? before : &none;
-		to = put_flow(buffer->data + buffer->end, counts, sorted[i].index, &ticks, before);
+		to = put_flow(buffer->data + buffer->end, counts, sorted[i].index, &ticks, from, before);
 		buffer->end = (size_t)(to - buffer->data);
 		before = &sorted[i].key;
 	}
@@ -301,8 +331,18 @@ static int64_t time_of(const struct ticks *ticks, uint64_t tick)
 	return time > TIME_MAX ? TIME_MAX : (int64_t)time;
 }
 
-static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t partials, struct ow_flow_count *count,
-                      uint64_t in_partial[OW_COLATE_LAYERS_MAX])
+static void take_own(struct reader *reader, uint64_t packets, struct ow_flow_own *own)
+{
+	own->packets = take_number(reader);
+	reader->failed |= own->packets > packets;
+	if (!own->packets)
+		return;
+	own->sum = ow_load_le64(take(reader, 8));
+	own->check = ow_load_le32(take(reader, 4));
+}
+
+static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t partials, uint64_t from,
+                      struct ow_flow_count *count, uint64_t in_partial[OW_COLATE_LAYERS_MAX])
 {
 	const struct ow_flow_key last = count->key;
 	take_key(reader, &last, &count->key);
@@ -321,6 +361,9 @@ static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t
 	count->last_ns = count->last_ns < count->first_ns ? count->first_ns : count->last_ns;
 	for (uint32_t k = 0; k < partials; k++)
 		in_partial[k] = take_number(reader);
+	count->own = (struct ow_flow_own){0};
+	if (count->packets >= from)
+		take_own(reader, count->packets, &count->own);
 }
 
 int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, struct ow_flow_counts *sum,
@@ -331,8 +374,12 @@ int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, 
 	if (end - header < HEADER)
 		return ow_error_set(err, EPROTO, "epoch: flow counts are beyond the end");
 	uint64_t flows = ow_load_le64(header);
-	struct ticks ticks = {.first_ns = (int64_t)ow_load_le64(header + 16), .shift = header[24]};
+	struct ticks ticks = {.first_ns = (int64_t)ow_load_le64(header + 16), .shift = header[24] & ~HEADER_OWN};
+	bool own = header[24] & HEADER_OWN;
 	reader.at += HEADER;
+	uint64_t from = own ? ow_load_le64(take(&reader, 8)) : UINT64_MAX;
+	if (reader.failed)
+		return ow_error_set(err, EPROTO, "epoch: flow counts are beyond the end");
 	if (flows > OW_FLOW_COUNTS_MAX || flows > (uint64_t)(end - reader.at) / ROW_MIN)
 		return ow_error_set(err, EPROTO, "epoch: %llu flows are more than the bytes for them",
 		                    (unsigned long long)flows);
@@ -341,7 +388,7 @@ int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, 
 	struct ow_flow_count count = {0};
 	uint64_t in_partial[OW_COLATE_LAYERS_MAX];
 	for (uint64_t i = 0; i < flows; i++) {
-		take_flow(&reader, &ticks, ow_flow_counts_partials(sum), &count, in_partial);
+		take_flow(&reader, &ticks, ow_flow_counts_partials(sum), from, &count, in_partial);
 		if (reader.failed)
 			return ow_error_set(err, EPROTO, "epoch: flow %llu of %llu is damaged",
 			                    (unsigned long long)i + 1, (unsigned long long)flows);

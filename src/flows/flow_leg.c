@@ -179,6 +179,74 @@ static int repair(const struct ow_flow_leg_input *in, struct ow_flows *flows, st
 	return 0;
 }
 
+/* -- own counters of heavy flows ----------------------------------------------------------------------------------- */
+
+/* B - A, without packets that were taken out. */
+struct own_off {
+	uint64_t sum, packets;
+	uint32_t check;
+	double noise; /* units^2 */
+	bool repaired;
+};
+
+static void take_from_own(struct own_off *off, const struct ow_lost_packet *packet)
+{
+	bool at_a = packet->sign > 0;
+	uint32_t check = ow_colate_check_word(packet->hash);
+	off->sum += at_a ? (uint64_t)packet->time : -(uint64_t)packet->time;
+	off->packets += at_a ? 1 : UINT64_MAX;
+	off->check += at_a ? check : -check;
+	off->noise += packet->var;
+	off->repaired = true;
+}
+
+/* Of a packet that was taken out, 16 bits of its check are known. */
+static bool is_clean(const struct own_off *off)
+{
+	return !off->packets && !(off->repaired ? off->check & 0xffff : off->check);
+}
+
+/* Both points must have the same packets in it: all of the flow, or those of epochs in which it was heavy. */
+static void fill_own(const struct ow_flow_leg_flows *leg, size_t i, struct own_off *off, double unit_ns)
+{
+	struct ow_flow_count to, from;
+	ptrdiff_t at = ow_flow_counts_find(leg->sender, leg->load[i].flow);
+	ow_flow_counts_get(leg->counts, i, &to);
+	if (at < 0 || !to.own.packets)
+		return;
+	ow_flow_counts_get(leg->sender, (size_t)at, &from);
+	bool all = to.own.packets == to.packets && from.own.packets == from.packets;
+	if (!from.own.packets || (off->repaired && !all))
+		return;
+	off->sum += to.own.sum - from.own.sum;
+	off->packets += to.own.packets - from.own.packets;
+	off->check += to.own.check - from.own.check;
+	if (!is_clean(off))
+		return;
+	leg->load[i].own_packets = all ? leg->load[i].packets : (double)to.own.packets;
+	leg->load[i].own_delay_ns = (double)(int64_t)off->sum * unit_ns;
+	leg->load[i].own_noise = off->noise * unit_ns * unit_ns;
+}
+
+static int use_own(const struct ow_flow_leg_input *in, const struct ow_flow_leg_flows *leg,
+                   const struct ow_lost_packets *packets)
+{
+	if (in->counts || !in->side[0].sum->counts || !in->side[1].sum->counts)
+		return 0;
+	struct own_off *off = calloc(leg->flows + 1, sizeof *off);
+	if (!off)
+		return -ENOMEM;
+	for (size_t i = 0; i < packets->count; i++) {
+		ptrdiff_t at = ow_flow_counts_find(leg->counts, packets->packet[i].flow);
+		if (at >= 0)
+			take_from_own(&off[at], &packets->packet[i]);
+	}
+	for (size_t i = 0; i < leg->flows; i++)
+		fill_own(leg, i, &off[i], ow_colate_params(in->side[0].sum->colate)->unit_ns);
+	free(off);
+	return 0;
+}
+
 /* -- estimates ----------------------------------------------------------------------------------------------------- */
 
 static int make_clean(const struct ow_flow_leg_input *in, struct ow_flows *flows, struct ow_flow_leg *leg,
@@ -243,6 +311,8 @@ int ow_flow_leg_estimate(const struct ow_flow_leg_input *in, struct ow_flow_leg 
 		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", ret_flows->flows);
 	if (r == 0)
 		r = make_clean(in, &flows, leg, ret_flows, &packets, err);
+	if (r == 0 && use_own(in, ret_flows, &packets) < 0)
+		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", ret_flows->flows);
 	if (r == 0) {
 		flows.flow = ret_flows->load;
 		flows.flows = ret_flows->flows;

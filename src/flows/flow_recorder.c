@@ -2,6 +2,8 @@
 /* Decides where epochs end: flow_recorder.h. */
 #include "flows/flow_recorder.h"
 
+#include "base/array.h"
+#include "base/sort.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,6 +11,9 @@ struct ow_flow_recorder {
 	struct ow_flow_recorder_options options;
 	struct ow_epoch epoch;
 	int64_t begin_ns, end_ns; /* the current interval, once there is a packet */
+	/* Hashes of the flows that were heavy in the last epoch, ascending: */
+	uint64_t *heavy;
+	size_t heavies, heavy_room;
 };
 
 static int make_epoch(struct ow_flow_recorder *recorder, struct ow_error *err)
@@ -48,7 +53,43 @@ void ow_flow_recorder_free(struct ow_flow_recorder *recorder)
 	if (!recorder)
 		return;
 	ow_epoch_done(&recorder->epoch);
+	free(recorder->heavy);
 	free(recorder);
+}
+
+static int remember_heavy(struct ow_flow_recorder *recorder, uint64_t from)
+{
+	const struct ow_flow_counts *counts = recorder->epoch.counts;
+	recorder->heavies = 0;
+	for (size_t i = 0; i < ow_flow_counts_flows(counts); i++) {
+		struct ow_flow_count count;
+		ow_flow_counts_get(counts, i, &count);
+		if (count.packets < from)
+			continue;
+		if (OW_GROW(recorder->heavy, recorder->heavy_room, recorder->heavies + 1) < 0)
+			return -ENOMEM;
+		recorder->heavy[recorder->heavies++] = count.flow;
+	}
+	ow_sort_ids(recorder->heavy, recorder->heavies);
+	return 0;
+}
+
+/* The packets from which on a flow keeps a counter of its own. */
+static uint64_t heavy_from(uint64_t packets)
+{
+	uint64_t share = packets / OW_FLOW_HEAVY_SHARE;
+	return share > OW_FLOW_HEAVY_MIN ? share : OW_FLOW_HEAVY_MIN;
+}
+
+/*
+ * A flow that was heavy in the last epoch keeps its counter in this one: its packets that were in flight at the end of the
+ * last are here at the next point.
+ */
+static int keep_heavy(struct ow_flow_recorder *recorder)
+{
+	uint64_t from = heavy_from(ow_colate_packets(recorder->epoch.colate));
+	ow_flow_counts_drop_own(recorder->epoch.counts, from, recorder->heavy, recorder->heavies);
+	return remember_heavy(recorder, from);
 }
 
 int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err)
@@ -59,6 +100,8 @@ int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err
 	bool by_time = recorder->options.info.interval_ns != 0;
 	epoch->begin_ns = by_time ? recorder->begin_ns : ow_colate_first_ns(epoch->colate);
 	epoch->end_ns = by_time ? recorder->end_ns : ow_colate_last_ns(epoch->colate) + 1;
+	if (epoch->counts && keep_heavy(recorder) < 0)
+		return ow_error_set(err, ENOMEM, "not enough memory for heavy flows");
 	int r = recorder->options.on_epoch(recorder->options.arg, epoch, err);
 	if (epoch->colate)
 		ow_colate_reset(epoch->colate);

@@ -8,6 +8,14 @@
  * epochs of all points end together), when the sum of its times has reached the threshold, or when the caller asks for
  * it. Epochs without packets are not passed on.
  */
+
+/*
+ * A flow keeps a counter of its own, of about 13 bytes, in an epoch of which it has one packet in this many: that adds at
+ * most so many counters. Smaller flows of a short epoch need at least so many packets, which makes it 2 bits a packet.
+ */
+#define OW_FLOW_HEAVY_SHARE 1024
+#define OW_FLOW_HEAVY_MIN   64
+
 struct ow_flow_recorder_options {
 	struct ow_epoch_info info; /* interval_ns: 0 = none */
 	uint64_t threshold;        /* T, in units of time; 0 = none */

@@ -227,13 +227,6 @@ void ow_colate_reset(struct ow_colate *colate)
 	colate->time_sum_ns = 0;
 }
 
-/* The time in units, modulo 2^64, rounded down, also before 1970. So points differ only by the delay. */
-static inline uint64_t in_units(int64_t time_ns, uint32_t unit_ns)
-{
-	int64_t quotient = time_ns / (int64_t)unit_ns;
-	return (uint64_t)(quotient - (time_ns % (int64_t)unit_ns < 0));
-}
-
 static void start(struct ow_colate *colate, const struct ow_flow_sighting *first)
 {
 	colate->first_ns = colate->last_ns = colate->base_ns = first->time_ns;
@@ -259,7 +252,7 @@ static void take(struct ow_colate *colate, const struct ow_flow_sighting *sighti
 	}
 	if (colate->params.unit_ns != 1) {
 		for (size_t i = 0; i < count; i++)
-			block->time[i] = in_units((int64_t)block->time[i], colate->params.unit_ns);
+			block->time[i] = ow_colate_in_units((int64_t)block->time[i], colate->params.unit_ns);
 	}
 	block->count = count;
 	colate->first_ns = first;

@@ -84,6 +84,13 @@ static inline uint32_t ow_colate_counter(const struct ow_colate_layer *layer, ui
 	return layer->form == OW_COLATE_BANKS ? j * size + at : at;
 }
 
+/* A time in units, modulo 2^64, rounded down, also before 1970. So points differ only by the delay. */
+static inline uint64_t ow_colate_in_units(int64_t time_ns, uint32_t unit_ns)
+{
+	int64_t quotient = time_ns / (int64_t)unit_ns;
+	return (uint64_t)(quotient - (time_ns % (int64_t)unit_ns < 0));
+}
+
 /* The hash of a packet. It gives its place in the hash space of shares, its j, its sign and its part of the check. */
 static inline uint64_t ow_colate_packet_hash(uint64_t seed, uint64_t id)
 {

@@ -16,12 +16,13 @@
 struct entry {
 	uint64_t flow, packets;
 	int64_t first_ns, last_ns;
+	struct ow_flow_own own;
 };
 
 struct ow_flow_counts {
 	size_t flows_max, flows, room;
 	uint64_t seed, packets, uncounted;
-	uint32_t layers, partials;
+	uint32_t layers, partials, unit_ns;
 	int32_t partial_of[OW_COLATE_LAYERS_MAX];           /* index among the partial ones, or -1 */
 	struct ow_colate_layer share[OW_COLATE_LAYERS_MAX]; /* of the partial ones */
 	struct ow_id_map by_flow;
@@ -37,6 +38,7 @@ int ow_flow_counts_create(const struct ow_colate_params *params, size_t flows_ma
 		return -ENOMEM;
 	counts->flows_max = flows_max && flows_max < OW_FLOW_COUNTS_MAX ? flows_max : OW_FLOW_COUNTS_MAX;
 	counts->seed = params->seed;
+	counts->unit_ns = params->unit_ns ? params->unit_ns : 1;
 	counts->layers = params->layers;
 	for (uint32_t i = 0; i < params->layers; i++) {
 		const struct ow_colate_layer *layer = &params->layer[i];
@@ -108,9 +110,16 @@ static int64_t enter(struct ow_flow_counts *counts, uint64_t flow, const struct 
 	return (int64_t)i;
 }
 
-static void add_partials(struct ow_flow_counts *counts, size_t i, uint64_t id)
+static void add_own(struct ow_flow_own *own, uint64_t hash, int64_t time_ns, uint32_t unit_ns)
 {
-	uint32_t place = ow_colate_place(ow_colate_packet_hash(counts->seed, id));
+	own->packets++;
+	own->sum += unit_ns == 1 ? (uint64_t)time_ns : ow_colate_in_units(time_ns, unit_ns);
+	own->check += ow_colate_check_word(hash);
+}
+
+static void add_partials(struct ow_flow_counts *counts, size_t i, uint64_t hash)
+{
+	uint32_t place = ow_colate_place(hash);
 	for (uint32_t k = 0; k < counts->partials; k++)
 		counts->partial[i * counts->partials + k] +=
 			place >= counts->share[k].first && place < counts->share[k].last;
@@ -132,8 +141,10 @@ static void add_one(struct ow_flow_counts *counts, const struct ow_flow_sighting
 	counts->packets++;
 	entry->first_ns = sighting->time_ns < entry->first_ns ? sighting->time_ns : entry->first_ns;
 	entry->last_ns = sighting->time_ns > entry->last_ns ? sighting->time_ns : entry->last_ns;
+	uint64_t hash = ow_colate_packet_hash(counts->seed, sighting->id);
+	add_own(&entry->own, hash, sighting->time_ns, counts->unit_ns);
 	if (counts->partials)
-		add_partials(counts, (size_t)i, sighting->id);
+		add_partials(counts, (size_t)i, hash);
 }
 
 void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_sighting *sightings,
@@ -170,9 +181,28 @@ int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count
 	counts->packets += count->packets;
 	entry->first_ns = count->first_ns < entry->first_ns ? count->first_ns : entry->first_ns;
 	entry->last_ns = count->last_ns > entry->last_ns ? count->last_ns : entry->last_ns;
+	entry->own.packets += count->own.packets;
+	entry->own.sum += count->own.sum;
+	entry->own.check += count->own.check;
 	for (uint32_t k = 0; k < counts->partials; k++)
 		counts->partial[(size_t)i * counts->partials + k] += in_partial[k];
 	return 0;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+void ow_flow_counts_drop_own(struct ow_flow_counts *counts, uint64_t packets_min, const uint64_t *keep, size_t keeps)
+{
+	for (size_t i = 0; i < counts->flows; i++) {
+		struct entry *entry = &counts->entry[i];
+		if (entry->packets < packets_min &&
+		    !(keeps && bsearch(&entry->flow, keep, keeps, sizeof *keep, by_hash)))
+			entry->own = (struct ow_flow_own){0};
+	}
 }
 
 size_t ow_flow_counts_flows(const struct ow_flow_counts *counts)
@@ -204,6 +234,7 @@ void ow_flow_counts_get(const struct ow_flow_counts *counts, size_t i, struct ow
 		.packets = entry->packets,
 		.first_ns = entry->first_ns,
 		.last_ns = entry->last_ns,
+		.own = entry->own,
 	};
 }
 

@@ -12,11 +12,22 @@
 
 struct ow_flow_counts;
 
+/*
+ * A counter of the flow's own: the sum of its packets' times, in units modulo 2^64, and the sum of their check words. Every
+ * flow has one while packets are added; those of small flows are then dropped, because they are better off with shared
+ * counters. packets: 0 = dropped; less than the flow's: dropped in some of the epochs that were added up.
+ */
+struct ow_flow_own {
+	uint64_t packets, sum;
+	uint32_t check;
+};
+
 struct ow_flow_count {
 	struct ow_flow_key key; /* the flow key (packet/flow_select.h) */
 	uint64_t flow;          /* its hash */
 	uint64_t packets;
 	int64_t first_ns, last_ns;
+	struct ow_flow_own own;
 };
 
 /* params: layers that take only a share of the packets are counted separately. flows_max: the most flows in the table;
@@ -31,6 +42,9 @@ void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_sigh
 /* Adds a flow with all its counts; if it exists, adds to its counts. in_layer: for each partial layer, as below, or
  * NULL if there is none. -ENOSPC over flows_max, -ENOMEM. */
 int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count *count, const uint64_t *in_partial);
+
+/* Drops the own counters of flows of fewer than this many packets, except of those in `keep` (hashes, ascending). */
+void ow_flow_counts_drop_own(struct ow_flow_counts *counts, uint64_t packets_min, const uint64_t *keep, size_t keeps);
 
 size_t ow_flow_counts_flows(const struct ow_flow_counts *counts);
 /* Packets of all flows; and of those for which there was no room. */
