@@ -32,14 +32,12 @@ export function moment(text, now) {
 
 export const iso = (ms) => new Date(Math.round(ms)).toISOString();
 
-/** What is shown when the address has no time: up to a day before now, or before the newest result if that is older. */
+/** What is shown when the address has no time: up to a day before now, or the last day of results if they are older. */
 function usual(info) {
   const [now, first, last] = [info.now_ns / 1e6, info.first_ns / 1e6, info.last_ns / 1e6];
-  const fresh = !info.last_ns || now - last < UNIT.h;
-  const end = fresh ? now : last + 1;
-  const age = info.first_ns ? end - first : UNIT.h;
-  const word = age <= 15 * UNIT.min ? '-15min' : age <= UNIT.h ? '-1h' : age <= 6 * UNIT.h ? '-6h' : '-24h';
-  return fresh ? {since: word} : {since: iso(moment(word, end)), until: iso(end)};
+  if (info.last_ns && now - last > UNIT.h) return {since: iso(Math.max(first, last - UNIT.d)), until: iso(last + UNIT.s)};
+  const age = info.first_ns ? now - first : UNIT.h;
+  return {since: age <= 15 * UNIT.min ? '-15min' : age <= UNIT.h ? '-1h' : age <= 6 * UNIT.h ? '-6h' : '-24h'};
 }
 
 /** The range of time of an address: {since, until} in ms, and `live` if it ends now. */

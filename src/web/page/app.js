@@ -2,8 +2,8 @@
 // The page: reads the address, asks the API, shows a view. The address is the only state.
 import {h, visible, debounce} from './dom.js';
 import {get, stream, ApiError} from './api.js';
-import {VIEWS, read, link, range as rangeOf, moment, iso} from './address.js';
-import {time, day, clock, zone, span, period, useUtc} from './format.js';
+import {VIEWS, read, link, range as rangeOf, iso} from './address.js';
+import {day, clock, zone, span, period, useUtc} from './format.js';
 
 const TITLES = {network: 'Network', matrix: 'Matrix', segment: 'Segment', path: 'Path', events: 'Events', points: 'Points', flows: 'Flows'};
 const RANGES = [['-15min', '15 min'], ['-1h', '1 h'], ['-6h', '6 h'], ['-24h', '24 h'], ['-7d', '7 d'], ['-30d', '30 d'], ['-90d', '90 d']];
@@ -105,10 +105,24 @@ function problem(text) {
   place('problem').textContent = text || '';
 }
 
+/** The first and the last result: of the shortest periods that reach as far, because longer ones begin at full hours and days. */
+function extentOf({periods = {}}) {
+  const lengths = {interval: 0, minute: 60e9, hour: 3600e9, day: 86400e9};
+  let first = null, last = null;
+  for (const [period, length] of Object.entries(lengths)) {
+    const one = periods[period];
+    if (!one || typeof one.first_ns !== 'number') continue;
+    if (first === null || one.first_ns + length < first) first = one.first_ns;
+    last = Math.max(last ?? 0, one.last_ns);
+  }
+  return {first_ns: first, last_ns: last};
+}
+
 async function refreshInfo(signal) {
   const asked = performance.now();
   [info, lanes] = await Promise.all([get('', {}, signal), lanes && asked - lanesAt < KEEP_LANES ? lanes : get('lanes', {}, signal).then((answer) => answer.lanes)]);
   if (asked - lanesAt >= KEEP_LANES || !lanesAt) lanesAt = asked;
+  info = {...extentOf(info), ...info};
 }
 
 /** A section that needs another answer: the old one, or a line, until the new one is there. */
@@ -212,7 +226,7 @@ function start() {
   let width = innerWidth;
   addEventListener('resize', debounce(150, () => { if (innerWidth !== width) { width = innerWidth; show(); } }));
   navigation(state());
-  show().then(watch);
+  show().then(() => { if (info?.features?.includes('stream')) watch(); });
 }
 
 start();

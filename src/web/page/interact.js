@@ -47,12 +47,13 @@ export function connect(panels, view, cursor, {zoom, out}) {
     zoom(middle - length * part, middle + length * (1 - part));
   }
 
-  function step(panel, bins) {
-    const {series} = panel;
-    const last = series.start_ns.length - 1;
-    if (last < 0) return;
-    const now = cursor.at === null ? (bins > 0 ? -1 : last + 1) : binAt(series, cursor.at);
-    const next = Math.min(last, Math.max(0, now + bins));
+  /** Moves the cursor by bins in which something is known or missing. */
+  function step({series}, bins) {
+    const full = [...series.start_ns.keys()].filter((i) => series.intervals[i] || series.missing[i]);
+    if (!full.length) return;
+    const here = cursor.at === null ? null : binAt(series, cursor.at);
+    const now = here === null ? (bins > 0 ? -1 : full.length) : full.findLastIndex((i) => i <= here);
+    const next = full[Math.min(full.length - 1, Math.max(0, now + bins))];
     show(series.start_ns[next] / 1e6 + series.bin_ns / 2e6);
   }
 

@@ -13,13 +13,15 @@ function hopRow(context, hop, i, x, left, width, row) {
   const y = i * row + 26, below = row > WIDE;
   const known = typeof hop.mean === 'number';
   const label = `${visible(hop.from)} → ${visible(hop.to)}`;
-  return s('a', {href: cellLink(context, hop), class: `hop state-${hop.state}`, 'aria-label': cellText(hop), data: {key: `hop ${i}`, from: hop.from, to: hop.to, mean: hop.mean, share: hop.share}},
+  const value = known ? delay(hop.mean) : UNKNOWN;
+  const fate = `${hop.share === null || hop.share === undefined ? '' : `${percent(hop.share)} of the mean · `}lost ${percent(hop.loss_ratio)} of ${count(hop.sent)}`;
+  return s('a', {href: cellLink(context, hop), class: `hop state-${hop.state}`, data: {key: `hop ${i}`, from: hop.from, to: hop.to, mean: hop.mean, share: hop.share}},
     s('title', {}, cellText(hop)), s('rect', {x: 0, y: y - 22, width, height: row - 4, class: 'hit-box'}),
     s('text', {x: 4, y: y - 6, class: 'hop-name'}, label),
     known ? s('rect', {x: left, y, width: Math.max(1, x(hop.mean) - left), height: BAR, class: 'bar'}) : s('rect', {x: left, y, width: 60, height: BAR, class: 'bar-unknown'}),
     known && typeof hop.p99 === 'number' && s('path', {d: `M${x(Math.max(0, hop.p50 ?? hop.mean))} ${y + BAR / 2}H${x(hop.p99)}M${x(hop.p99)} ${y + 3}V${y + BAR - 3}`, class: 'whisker'}),
-    s('text', {x: 4, y: y + 12, class: 'hop-value'}, known ? delay(hop.mean) : UNKNOWN),
-    s('text', {x: below ? 4 : width - 6, y: below ? y + 31 : y - 6, class: below ? 'hop-loss' : 'hop-loss end'}, `${hop.share === null || hop.share === undefined ? '' : `${percent(hop.share)} of the mean · `}lost ${percent(hop.loss_ratio)} of ${count(hop.sent)}`));
+    s('text', {x: 4, y: y + 12, class: 'hop-value'}, value),
+    s('text', {x: below ? 4 : width - 6, y: below ? y + 31 : y - 6, class: below ? 'hop-loss' : 'hop-loss end'}, fate));
 }
 
 function picture(context, hops) {

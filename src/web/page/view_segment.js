@@ -94,7 +94,7 @@ function panelOf(lane, series, svg, range) {
     'aria-valuemin': 0, 'aria-valuemax': Math.max(0, series.start_ns.length - 1), 'aria-valuenow': 0, 'aria-valuetext': label, data: {key: `chart ${laneText(lane)}`, lane: laneText(lane)}}, svg);
   const line = h('p', {class: 'readout'});
   const element = h('section', {class: 'panel lane', 'aria-label': laneText(lane), data: {lane: laneText(lane)}},
-    h('h3', {}, laneName(lane)), line, box, h('p', {class: 'sr-only'}, label), causeList(series, range), binTable(lane, series));
+    h('h2', {class: 'lane-name'}, laneName(lane)), line, box, h('p', {class: 'sr-only'}, label), causeList(series, range), binTable(lane, series));
   return {series, svg, box, readout: line, idle: idle(series, range), element, title: laneText(lane)};
 }
 
