@@ -172,6 +172,8 @@ static int run(const struct arguments *args, struct ow_error *err)
 	if (r == 0)
 		r = confine(args, err);
 	if (r == 0)
+		r = ow_api_start(api, err);
+	if (r == 0)
 		r = serve(web, err);
 	ow_web_free(web);
 	ow_api_free(api);

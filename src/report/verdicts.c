@@ -211,7 +211,7 @@ void ow_report_status_clear(FILE *out)
 
 /* -- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void json_finding(struct ow_json *json, const struct ow_finding *finding)
+void ow_report_finding_json(struct ow_json *json, const struct ow_finding *finding)
 {
 	ow_json_object(json, NULL);
 	ow_json_string(json, "place", finding->place);
@@ -262,7 +262,7 @@ static void json_verdict(struct ow_json *json, const struct ow_monitor_verdict *
 	json_composed(json, &verdict->composed);
 	ow_json_array(json, "responsible");
 	for (uint32_t i = 0; verdict->state == OW_PATH_BROKEN && i < verdict->findings; i++)
-		json_finding(json, &verdict->finding[i]);
+		ow_report_finding_json(json, &verdict->finding[i]);
 	ow_json_end(json);
 	ow_json_end(json);
 }
@@ -307,7 +307,7 @@ void ow_report_incident_json(FILE *out, enum ow_incident_event event, int64_t no
 	ow_json_string(&json, "explained_by", incident->hops);
 	ow_json_array(&json, "responsible");
 	for (uint32_t i = 0; i < incident->findings; i++)
-		json_finding(&json, &incident->finding[i]);
+		ow_report_finding_json(&json, &incident->finding[i]);
 	ow_json_end(&json);
 	ow_json_end(&json);
 	ow_json_end(&json);

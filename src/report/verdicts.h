@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/json_writer.h"
 #include "plane/monitor.h"
 #include "report/style.h"
 #include "station/incidents.h"
@@ -14,6 +15,8 @@ void ow_report_incident(FILE *out, const struct ow_style *style, enum ow_inciden
 /* The same as a line of JSON. */
 void ow_report_incident_json(FILE *out, enum ow_incident_event event, int64_t now_ns,
                              const struct ow_incident *incident);
+/* A place that has changed, as an object of a list. */
+void ow_report_finding_json(struct ow_json *json, const struct ow_finding *finding);
 /* The incident in one sentence, for people: "B>C is worse than usual: it loses 2.1%, usually 0%". */
 #define OW_REPORT_SENTENCE 1024
 void ow_report_incident_sentence(const struct ow_incident *incident, char text[OW_REPORT_SENTENCE]);

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "web/api_private.h"
+#include "web/news.h"
+#include "web/verdicts.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,14 @@ static const struct resource {
 	{"/api/v1/series", OW_API_LANES " " OW_API_TIMES " width", ow_api_series},
 	{"/api/v1/summary", OW_API_LANES " " OW_API_TIMES " by period", ow_api_summary},
 	{"/api/v1/results", OW_API_LANES " " OW_API_TIMES " period limit", ow_api_results},
+	{"/api/v1/matrix", "segment class " OW_API_TIMES, ow_api_matrix},
+	{"/api/v1/network", "class at_ns window_ns", ow_api_network},
+	{"/api/v1/path", "from to class " OW_API_TIMES, ow_api_path},
+	{"/api/v1/verdicts", OW_API_TIMES, ow_api_verdicts},
 	{"/api/v1/events", OW_API_LANES " " OW_API_TIMES " limit", ow_api_events},
+	{"/api/v1/points", "", ow_api_points},
+	{"/api/v1/flows", OW_API_TIMES " worst", ow_api_flows},
+	{"/api/v1/truth", "", ow_api_truth},
 };
 #define RESOURCES (sizeof resources / sizeof *resources)
 
@@ -33,11 +42,6 @@ static const struct resource *find(const char *path)
 	return NULL;
 }
 
-bool ow_api_has(const char *path)
-{
-	return find(path) != NULL;
-}
-
 int ow_api_create(const struct ow_api_options *options, struct ow_api **ret_api, struct ow_error *err)
 {
 	struct ow_api *api = calloc(1, sizeof *api);
@@ -47,6 +51,9 @@ int ow_api_create(const struct ow_api_options *options, struct ow_api **ret_api,
 	if (!api->options.limit_ns)
 		api->options.limit_ns = OW_API_LIMIT_NS;
 	int r = ow_stores_create(options->store, &api->stores, err);
+	if (r == 0 && (ow_verdicts_create(options->store, api->stores, &api->verdicts) < 0 ||
+	               ow_news_create(api->stores, &api->news) < 0))
+		r = ow_error_set(err, ENOMEM, "not enough memory");
 	if (r < 0)
 		ow_api_free(api);
 	else
@@ -54,10 +61,28 @@ int ow_api_create(const struct ow_api_options *options, struct ow_api **ret_api,
 	return r;
 }
 
+int ow_api_start(struct ow_api *api, struct ow_error *err)
+{
+	int r = ow_verdicts_start(api->verdicts, err);
+	return r < 0 ? r : ow_news_start(api->news, err);
+}
+
+void ow_api_stop(struct ow_api *api)
+{
+	ow_news_stop(api->news);
+}
+
+struct ow_news *ow_api_news(struct ow_api *api)
+{
+	return api->news;
+}
+
 void ow_api_free(struct ow_api *api)
 {
 	if (!api)
 		return;
+	ow_news_free(api->news);
+	ow_verdicts_free(api->verdicts);
 	ow_stores_free(api->stores);
 	free(api);
 }

@@ -24,10 +24,15 @@ struct ow_api_answer {
 	size_t size;
 };
 
-/* The strings stay the caller's. Opens the store; starts no thread. */
+/* The strings stay the caller's. Opens the store. */
 int ow_api_create(const struct ow_api_options *options, struct ow_api **ret_api, struct ow_error *err);
+/* Starts the threads that follow the store. */
+int ow_api_start(struct ow_api *api, struct ow_error *err);
+/* Ends streams, so that their connections can be closed. */
+void ow_api_stop(struct ow_api *api);
 void ow_api_free(struct ow_api *api);
-bool ow_api_has(const char *path);
+/* New results, see web/news.h. */
+struct ow_news *ow_api_news(struct ow_api *api);
 /* -ENOMEM: there is no answer. */
 int ow_api_answer(struct ow_api *api, const struct ow_query *query, struct ow_api_answer *ret_answer);
 /* {"error": "..."} */

@@ -10,6 +10,8 @@
 struct ow_api {
 	struct ow_api_options options;
 	struct ow_stores *stores;
+	struct ow_verdicts *verdicts;
+	struct ow_news *news;
 };
 
 /* A request that is being answered. */
@@ -36,4 +38,10 @@ int ow_api_sum(struct ow_call *call, const struct ow_stored_sum_options *options
 const char *ow_api_period(enum ow_period period);
 void ow_api_lane(struct ow_json *json, const struct ow_stored_lane *lane);
 
-ow_api_handler ow_api_root, ow_api_lanes, ow_api_results, ow_api_summary, ow_api_events, ow_api_series;
+/* An incident; segment: NULL if it is not known. */
+struct ow_verdict;
+void ow_api_verdict(struct ow_json *json, const char *name, const struct ow_verdict *verdict, const char *segment);
+
+ow_api_handler ow_api_root, ow_api_lanes, ow_api_results, ow_api_summary, ow_api_series;  /* what is stored */
+ow_api_handler ow_api_matrix, ow_api_network, ow_api_path;                                /* all lanes */
+ow_api_handler ow_api_verdicts, ow_api_events, ow_api_points, ow_api_flows, ow_api_truth; /* and the rest */

@@ -282,27 +282,3 @@ int ow_api_summary(struct ow_call *call, struct ow_error *err)
 	ow_stored_sums_done(&sums);
 	return r;
 }
-
-/* -- events of flows ---------------------------------------------------------------------------------------------- */
-
-static int put_event(void *arg, const struct ow_flow_event *event)
-{
-	ow_flow_event_json_put(arg, NULL, event);
-	return 0;
-}
-
-int ow_api_events(struct ow_call *call, struct ow_error *err)
-{
-	int64_t limit = RESULTS_DEFAULT;
-	int r = ow_api_select(call, err);
-	if (r == 0)
-		r = ow_query_number(call->query, "limit", 1, RESULTS_MAX, &limit, err);
-	if (r < 0)
-		return r;
-	ow_json_object(&call->json, NULL);
-	ow_json_array(&call->json, "events");
-	r = ow_stored_events(call->stored, (uint64_t)limit, put_event, &call->json, err);
-	ow_json_end(&call->json);
-	ow_json_end(&call->json);
-	return r;
-}

@@ -4,25 +4,18 @@
  * longest periods that fit into it, so that a day takes as long as an hour. Nothing is hidden: a bin has the extremes of
  * its packets and of its rows, and what was not measured apart from what was lost.
  */
-#include "base/array.h"
 #include "base/time.h"
 #include "result/cause.h"
 #include "web/api_private.h"
+#include "web/notices.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define WIDTH_MIN     2
 #define WIDTH_MAX     4096
 #define WIDTH_DEFAULT 600
 #define CAUSES_MAX    200
-
-/* Intervals one after the other that were not measured for the same reason. */
-struct run {
-	struct ow_stored_notice notice;
-	char cause[OW_RESULT_CAUSE];
-};
 
 struct series {
 	const struct ow_stored_lane *lane;
@@ -30,10 +23,7 @@ struct series {
 	int64_t first_ns, last_ns, length_ns; /* of the lane: its first and last row, and its newest interval */
 	size_t bins;
 	const struct ow_stored_sum **bin; /* NULL: nothing is stored of this time */
-	struct run *run;
-	size_t runs, runs_room;
-	uint64_t omitted;
-	bool no_memory;
+	struct ow_notices notices;
 };
 
 /* -- which bins --------------------------------------------------------------------------------------------------- */
@@ -137,47 +127,22 @@ static int64_t start_of(const struct series *s, size_t bin)
 
 /* -- what was not measured ---------------------------------------------------------------------------------------- */
 
-static void on_notice(void *arg, const struct ow_stored_notice *notice)
-{
-	struct series *s = arg;
-	struct run *last = s->runs ? &s->run[s->runs - 1] : NULL;
-	if (notice->status == OW_RESULT_MEASURED)
-		return;
-	if (last && last->notice.status == notice->status && strcmp(last->cause, notice->cause) == 0 &&
-	    notice->start_ns <= last->notice.end_ns) {
-		last->notice.end_ns = notice->end_ns;
-		last->notice.intervals += notice->intervals;
-		return;
-	}
-	if (s->runs == CAUSES_MAX) {
-		s->omitted++;
-		return;
-	}
-	if (OW_GROW(s->run, s->runs_room, s->runs + 1) < 0) {
-		s->no_memory = true;
-		return;
-	}
-	struct run *run = &s->run[s->runs++];
-	run->notice = *notice;
-	snprintf(run->cause, sizeof run->cause, "%s", notice->cause);
-}
-
 static void put_causes(struct ow_json *json, const struct series *s)
 {
 	ow_json_array(json, "causes");
-	for (size_t i = 0; i < s->runs; i++) {
-		const struct run *run = &s->run[i];
+	for (size_t i = 0; i < s->notices.count; i++) {
+		const struct ow_notice *notice = &s->notices.notice[i];
 		ow_json_object(json, NULL);
-		ow_json_integer(json, "start_ns", run->notice.start_ns);
-		ow_json_integer(json, "end_ns", run->notice.end_ns);
-		ow_json_string(json, "status", ow_result_status_name[run->notice.status]);
-		ow_json_string(json, "cause", run->cause);
-		ow_json_string(json, "cause_code", *run->cause ? ow_cause_name(ow_cause_of(run->cause)) : NULL);
-		ow_json_count(json, "intervals", run->notice.intervals);
+		ow_json_integer(json, "start_ns", notice->start_ns);
+		ow_json_integer(json, "end_ns", notice->end_ns);
+		ow_json_string(json, "status", ow_result_status_name[notice->status]);
+		ow_json_string(json, "cause", notice->text);
+		ow_json_string(json, "cause_code", *notice->text ? ow_cause_name(ow_cause_of(notice->text)) : NULL);
+		ow_json_count(json, "intervals", notice->intervals);
 		ow_json_end(json);
 	}
 	ow_json_end(json);
-	ow_json_count(json, "causes_omitted", s->omitted);
+	ow_json_count(json, "causes_omitted", s->notices.omitted);
 }
 
 /* -- numbers ------------------------------------------------------------------------------------------------------ */
@@ -335,7 +300,7 @@ static int put_series(struct ow_call *call, const struct series *s, struct ow_er
 	ow_json_end(json);
 	put_causes(json, s);
 	ow_json_end(json);
-	return r < 0 || s->no_memory ? ow_error_set(err, ENOMEM, "not enough memory") : 0;
+	return r < 0 || s->notices.no_memory ? ow_error_set(err, ENOMEM, "not enough memory") : 0;
 }
 
 static int answer(struct ow_call *call, struct series *s, struct ow_error *err)
@@ -349,8 +314,8 @@ static int answer(struct ow_call *call, struct series *s, struct ow_error *err)
 	struct ow_stored_sum_options o = {.group = OW_STORED_BIN,
 	                                  .bin_ns = s->bin_ns,
 	                                  .p99_limit_ns = INT64_MAX,
-	                                  .on_notice = on_notice,
-	                                  .arg = s};
+	                                  .on_notice = ow_notices_add,
+	                                  .arg = &s->notices};
 	r = ow_stored_choose(call->stored, &call->filter, err);
 	if (r == 0)
 		r = ow_api_sum(call, &o, longest_in(s->bin_ns), &sums, err);
@@ -368,13 +333,13 @@ static int answer(struct ow_call *call, struct series *s, struct ow_error *err)
 
 int ow_api_series(struct ow_call *call, struct ow_error *err)
 {
-	struct series s = {0};
+	struct series s = {.notices = {.limit = CAUSES_MAX}};
 	int r = ow_api_select(call, err);
 	if (r == 0)
 		r = find_lane(call, &s, err);
 	if (r == 0)
 		r = answer(call, &s, err);
 	free(s.bin);
-	free(s.run);
+	ow_notices_done(&s.notices);
 	return r;
 }

@@ -12,6 +12,7 @@
 #include "web/answer.h"
 #include "web/limits.h"
 #include "web/mhd.h"
+#include "web/news.h"
 #include <errno.h>
 #include <netdb.h>
 #include <openssl/crypto.h>
@@ -212,11 +213,36 @@ static enum MHD_Result sign_in(struct ow_web *web, struct MHD_Connection *connec
 	return ow_answer_redirect(connection, "/", cookie);
 }
 
+static ssize_t read_stream(void *arg, uint64_t at, char *bytes, size_t room)
+{
+	(void)at;
+	ssize_t size = ow_news_read(arg, bytes, room);
+	return size < 0 ? MHD_CONTENT_READER_END_OF_STREAM : size;
+}
+
+static void end_stream(void *arg)
+{
+	ow_news_leave(arg);
+}
+
+static enum MHD_Result stream(struct ow_web *web, struct MHD_Connection *connection, const struct ow_query *query)
+{
+	struct ow_news_client *client;
+	struct ow_error err;
+	int r = ow_news_join(ow_api_news(web->options.api), query, header(connection, "Last-Event-ID"), &client, &err);
+	if (r < 0)
+		return ow_answer_error(connection, r == -EINVAL ? 400 : 503, err.text);
+	note(web, socket_of(connection), true, INT64_MAX);
+	return ow_answer_stream(connection, read_stream, end_stream, client);
+}
+
 static enum MHD_Result answer(struct ow_web *web, struct MHD_Connection *connection, const struct request *request)
 {
 	const struct ow_query *query = &request->query;
 	if (strncmp(query->path, "/api/", 5) != 0)
 		return ow_answer_file(connection, query->path, web->options.page);
+	if (strcmp(query->path, "/api/v1/stream") == 0)
+		return stream(web, connection, query);
 	struct ow_api_answer made;
 	if (ow_api_answer(web->options.api, query, &made) < 0)
 		return MHD_NO;
@@ -382,6 +408,7 @@ void ow_web_free(struct ow_web *web)
 {
 	if (!web)
 		return;
+	ow_api_stop(web->options.api);
 	/* If the server has started, it closes the socket. */
 	if (web->daemon)
 		ow_mhd.stop_daemon(web->daemon);
