@@ -201,43 +201,39 @@ static int make_authority(struct making *m)
 	return r;
 }
 
+/* The first argument of its format is the name of the fleet, the others are those of the service. */
+#define UNIT(meaning, what, service)                                                                        \
+	"# " meaning "\n[Unit]\nDescription=" what " of the oneway fleet %s\nAfter=network-online.target\n" \
+	"Wants=network-online.target\n\n"                                                                   \
+	"[Service]\n" service "Restart=always\nRestartSec=2\n\n"                                            \
+	"[Install]\nWantedBy=multi-user.target\n"
+#define PROGRAM "ExecStart=/usr/local/bin/oneway "
+
 static int make_units(const struct making *m)
 {
 	char *folder = ow_state_path(m->draft, "systemd");
 	int r = folder ? make_folder(m, "systemd") : ow_error_set(m->err, ENOMEM, "not enough memory");
 	if (r == 0)
 		r = put(m, folder, "oneway-nats.service",
-		        "# A server of the bus. HOST: the folder under nats/ that belongs to this host.\n"
-		        "[Unit]\nDescription=nats-server of the oneway fleet %s\nAfter=network-online.target\n"
-		        "Wants=network-online.target\n\n"
-		        "[Service]\nWorkingDirectory=%s/nats/HOST\nExecStart=/usr/sbin/nats-server -c nats.conf\n"
-		        "ExecReload=kill -HUP $MAINPID\nRestart=always\nRestartSec=2\nLimitNOFILE=100000\n\n"
-		        "[Install]\nWantedBy=multi-user.target\n",
+		        UNIT("A server of the bus. HOST: the folder under nats/ that belongs to this host.",
+		             "nats-server",
+		             "WorkingDirectory=%s/nats/HOST\nExecStart=/usr/sbin/nats-server -c nats.conf\n"
+		             "ExecReload=kill -HUP $MAINPID\nLimitNOFILE=100000\n"),
 		        m->how->name, m->path);
 	if (r == 0)
 		r = put(m, folder, "oneway-fleet.service",
-		        "# Gives points their certificates, and renews them.\n"
-		        "[Unit]\nDescription=authority of the oneway fleet %s\nAfter=network-online.target\n"
-		        "Wants=network-online.target\n\n"
-		        "[Service]\nExecStart=/usr/local/bin/oneway fleet serve --dir "
-		        "%s\nRestart=always\nRestartSec=2\n\n"
-		        "[Install]\nWantedBy=multi-user.target\n",
+		        UNIT("Gives points their certificates, and renews them.", "authority",
+		             PROGRAM "fleet serve --dir %s\n"),
 		        m->how->name, m->path);
 	if (r == 0)
 		r = put(m, folder, "oneway-follow.service",
-		        "# On a host of the bus that has only its own folder, HOST: keeps its users up to date.\n"
-		        "[Unit]\nDescription=users of the oneway fleet %s\nAfter=oneway-nats.service\n\n"
-		        "[Service]\nExecStart=/usr/local/bin/oneway fleet follow %s %s/nats/HOST\nRestart=always\n"
-		        "RestartSec=2\n\n"
-		        "[Install]\nWantedBy=multi-user.target\n",
+		        UNIT("On a host of the bus that has only its own folder, HOST: keeps its users up to date.",
+		             "users", PROGRAM "fleet follow %s %s/nats/HOST\n"),
 		        m->how->name, m->fleet.settings.address, m->path);
 	if (r == 0)
 		r = put(m, folder, "oneway-collect.service",
-		        "# Takes results from the bus to PostgreSQL. Any number of hosts can run it.\n"
-		        "[Unit]\nDescription=collector of the oneway fleet %s\nAfter=network-online.target\n"
-		        "Wants=network-online.target\n\n"
-		        "[Service]\nExecStart=/usr/local/bin/oneway collect --dir %s\nRestart=always\nRestartSec=2\n\n"
-		        "[Install]\nWantedBy=multi-user.target\n",
+		        UNIT("Takes results from the bus to PostgreSQL. Any number of hosts can run it.", "collector",
+		             PROGRAM "collect --dir %s\n"),
 		        m->how->name, m->path);
 	free(folder);
 	return r;
