@@ -13,7 +13,7 @@ import unittest
 
 import command
 from fleet import Client, Fleet, Process, until, why_not
-from servers import free_port
+from servers import Postgres, free_port
 
 TWO = """
 canary: 50%
@@ -221,6 +221,41 @@ class Attacks(unittest.TestCase):
             controller.publish(f"$JS.API.STREAM.INFO.{stream}", b'{"subjects_filter": ">"}', "_IN.service.controller.info")
             said = controller.until("consumer_count")
             self.assertRegex(said, r"\"subjects\":\{[^}]*paris", stream)
+        for c in (client, paris, controller):
+            c.close()
+
+    @unittest.skipIf(Postgres.why_not(), Postgres.why_not())
+    def test_answers_are_no_messages_of_others(self):
+        """The answer to a publication can be sent to another point's subjects, and is then stored as its message: collectors
+        drop and log it, and what the other point sends is taken."""
+        postgres = Postgres()
+        self.addCleanup(postgres.remove)
+        collector = Process([command.PROGRAM, "collect", "--dir", self.fleet.folder, "--to", postgres.database("fleet")], self.fleet.root, "collect")
+        self.addCleanup(collector.stop)
+        client, paris, controller = self.thief(), self.thief("paris"), self.service("controller")
+        # More than the share of a point in the stream; an answer is one more message of the thief's own share.
+        for i in range(3000):
+            client.publish("ow.r.london", b"x", "ow.r.paris")
+            if i % 100 == 99:
+                client.settle()
+        for kind in "es":
+            client.publish("ow.r.london", b"x", f"ow.{kind}.paris")
+        client.publish("$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.london", b"", "ow.r.paris")
+        collector.wait_for("a message on ow.r.paris is ignored: ")
+        controller.subscribe("_IN.service.controller.>", 3)
+
+        def is_empty():
+            controller.bytes = b""
+            controller.publish("$JS.API.STREAM.INFO.OW_RESULTS", b"", "_IN.service.controller.info")
+            return '"messages":0,' in controller.until("consumer_count")
+        until(is_empty, lambda: collector.log()[-2000:])
+        # A batch without rows: the stream takes it, and the collector says nothing.
+        paris.subscribe("_IN.paris.>", 9)
+        paris.publish("ow.r.paris", b"\x01\x00\x00", "_IN.paris.1")
+        self.assertIn('"seq":', paris.until("OW_RESULTS"))
+        until(is_empty, lambda: collector.log()[-2000:])
+        self.assertLess(collector.log().count("\n"), 40)
+        self.assertEqual(postgres.sql("SELECT (SELECT count(*) FROM minute) + (SELECT count(*) FROM result) + (SELECT count(*) FROM event)", "fleet"), [["0"]])
         for c in (client, paris, controller):
             c.close()
 
