@@ -21,6 +21,36 @@ def free_port():
         return s.getsockname()[1]
 
 
+class Disk:
+    """A file system of its own, in a file: it can be really full. Needs root, and a mount namespace to end with."""
+
+    def __init__(self, size):
+        self.image = tempfile.NamedTemporaryFile(prefix="oneway-disk-")
+        self.image.truncate(size)
+        self.folder = tempfile.mkdtemp(prefix="oneway-disk-")
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", self.image.name], check=True)
+        subprocess.run(["mount", "-o", "loop", self.image.name, self.folder], check=True)
+        self.ballast = os.path.join(self.folder, "ballast")
+
+    def fill(self):
+        """Until there is no block left."""
+        with open(self.ballast, "wb") as f:
+            size = 1 << 30
+            while size >= 4096:
+                try:
+                    os.posix_fallocate(f.fileno(), os.fstat(f.fileno()).st_size, size)
+                except OSError:
+                    size //= 2
+
+    def relieve(self):
+        os.unlink(self.ballast)
+
+    def remove(self):
+        subprocess.run(["umount", "-l", self.folder], check=True)
+        os.rmdir(self.folder)
+        self.image.close()
+
+
 class Postgres:
     """A cluster of its own. It does not run as root: root starts it as user postgres."""
 
@@ -40,13 +70,15 @@ class Postgres:
             return "PostgreSQL is not installed (package postgresql)"
         return None
 
-    def __init__(self, **settings):
+    def __init__(self, disk=None, **settings):
+        """disk: for its data."""
         self.folder = tempfile.mkdtemp(prefix="oneway-postgres-")
-        self.data = os.path.join(self.folder, "data")
+        self.data = os.path.join(disk.folder if disk else self.folder, "data")
         self.port = free_port()
         self.process = None
         self.user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
         if os.geteuid() == 0:
+            shutil.chown(os.path.dirname(self.data), "postgres", "postgres")
             shutil.chown(self.folder, "postgres", "postgres")
         os.chmod(self.folder, 0o755)
         self.settings = {**self.SETTINGS, **settings}
@@ -177,33 +209,36 @@ class Nats:
                 raise RuntimeError(f"nats-server does not start, see {self.folder}")
             time.sleep(0.1)
 
+    def detail(self, i, stream):
+        """What a server knows of a stream and its consumers; {}: nothing."""
+        for account in self.ask(i, "jsz?streams=1&consumers=1").get("account_details", []):
+            for detail in account.get("stream_detail", []):
+                if detail["name"] == stream:
+                    return detail
+        return {}
+
     def leader(self, stream):
         """The number of the server that leads a stream."""
         for i, process in enumerate(self.processes):
-            if not process:
-                continue
-            for account in self.ask(i, "jsz?streams=1").get("account_details", []):
-                for detail in account.get("stream_detail", []):
-                    if detail["name"] == stream:
-                        return int(detail.get("cluster", {}).get("leader", f"n{i}")[1:])
-        return 0
-
-    def messages(self, stream):
-        """Messages that the stream has."""
-        leader = self.leader(stream)
-        for account in self.ask(leader, "jsz?streams=1").get("account_details", []):
-            for detail in account.get("stream_detail", []):
-                if detail["name"] == stream:
-                    return detail["state"]["messages"]
+            if process and (detail := self.detail(i, stream)):
+                return int(detail.get("cluster", {}).get("leader", f"n{i}")[1:])
         return 0
 
     def waiting(self, stream):
         """Messages that its consumers have not delivered, and those that are not acknowledged."""
-        for account in self.ask(self.leader(stream), "jsz?streams=1&consumers=1").get("account_details", []):
-            for detail in account.get("stream_detail", []):
-                if detail["name"] == stream:
-                    return [c[key] for c in detail.get("consumer_detail", []) for key in ("num_pending", "num_ack_pending")]
-        return []
+        detail = self.detail(self.leader(stream), stream)
+        return [c[key] for c in detail.get("consumer_detail", []) for key in ("num_pending", "num_ack_pending")]
+
+    def left(self, stream):
+        """Of each server: messages that it has of the stream, the number of the last one that came, and up to which
+        number the consumers have acknowledged all."""
+        found = []
+        for i, process in enumerate(self.processes):
+            detail = self.detail(i, stream) if process else {}
+            if detail:
+                floors = [c["ack_floor"]["stream_seq"] for c in detail.get("consumer_detail", [])]
+                found.append((detail["state"]["messages"], detail["state"]["last_seq"], min(floors, default=0)))
+        return found
 
     def end(self, i=0, signal_number=signal.SIGKILL):
         self.processes[i].send_signal(signal_number)

@@ -3,14 +3,18 @@
 """Many made-up points, a real bus, collectors and a real PostgreSQL, which are killed one after the other: every result
 that was made is in the database once, and minutes, hours and days are what a recomputation gives.
 
-    test_fleet_load.py ONEWAY [--long] [--points N] [--servers 1|3] [--seconds N] [--speed F]
+    test_fleet_load.py ONEWAY [--long | --hour] [--points N] [--servers 1|3] [--seconds N] [--speed F]
 
-Short: 20 s, few points, one kill of each. Long (`make fleet-test`): 2000 points of 10 lanes, 10 minutes, three servers,
-a fault each minute, among them a full disk at the database and a partition.
+Short: 20 s, few points, one fault of each kind. Long (`make fleet-test`): 2000 points of 10 lanes, 10 minutes, three
+servers, a fault each minute. Hour: the bus cannot be reached for an hour, of which each minute takes a second.
+
+It runs in namespaces of its own: the network, in which packets to the bus can be dropped, and the file system of the
+database, which can be full.
 """
 import argparse
 import glob
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -24,6 +28,45 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import servers
 
 
+# What a collector had when it was killed comes to others after 30 s: that is the first one.
+FAULTS = ["kill_collector", "kill_leader", "kill_database", "kill_points", "full_disk", "partition"]
+
+
+# Seconds for which all has to be as before.
+STEADY = 10
+
+
+class Follower(threading.Thread):
+    """How many rows were made, and how many are in the stream, each time that the load tells."""
+
+    LINE = re.compile(r"(\d+) results and (\d+) minutes made, (\d+) not in the stream")
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.samples = path, []
+
+    def run(self):
+        while not os.path.exists(self.path):
+            time.sleep(0.1)
+        with open(self.path) as f:
+            while True:
+                found = self.LINE.search(f.readline())
+                if found:
+                    results, minutes, behind = map(int, found.groups())
+                    self.samples.append((time.monotonic(), results + minutes - behind, behind))
+                else:
+                    time.sleep(0.1)
+
+    def longest_pause(self, since):
+        """The longest time in which nothing came into the stream, in seconds."""
+        longest, last = 0.0, None
+        for at, arrived, _ in [s for s in self.samples if s[0] >= since - 1]:
+            if last is None or arrived > last[1]:
+                longest = max(longest, at - last[0] if last else 0)
+                last = (at, arrived)
+        return longest
+
+
 class Run:
     def __init__(self, args):
         self.args = args
@@ -32,9 +75,11 @@ class Run:
         self.faults = []
         self.begin = time.monotonic()
         self.nats = servers.Nats(args.servers)
-        self.postgres = servers.Postgres(**({"shared_buffers": "512MB", "max_wal_size": "4GB"} if args.long else {}))
+        self.disk = servers.Disk((40 if args.long else 8) << 30)
+        self.postgres = servers.Postgres(self.disk, **({"shared_buffers": "512MB", "max_wal_size": "4GB"} if args.long else {}))
         self.url = self.postgres.database("fleet")
         self.load = None
+        self.follower = Follower(os.path.join(self.folder, "load.log"))
 
     def say(self, text):
         print(f"{time.monotonic() - self.begin:7.1f} s  {text}", flush=True)
@@ -83,30 +128,75 @@ class Run:
         os.kill(pids[len(pids) // 2], signal.SIGKILL)
 
     def partition(self):
-        """The bus is there, and nobody reaches it."""
-        self.nats.signal(signal.SIGSTOP)
+        """The bus is there, and no packet reaches it, or comes from it."""
+        ports = ", ".join(map(str, self.nats.ports))
+        self.nft(f"add table inet fault; add chain inet fault in {{ type filter hook input priority 0; }};"
+                 f"add rule inet fault in tcp dport {{ {ports} }} drop; add rule inet fault in tcp sport {{ {ports} }} drop")
         time.sleep(self.args.partition)
-        self.nats.signal(signal.SIGCONT)
+        self.nft("delete table inet fault")
+
+    @staticmethod
+    def nft(text):
+        subprocess.run(["nft", text], check=True)
 
     def full_disk(self):
-        """No table of the database can grow: its disk has no space."""
-        self.postgres.sql("ALTER SYSTEM SET temp_file_limit = 0", "fleet")
-        quota = "CREATE OR REPLACE FUNCTION full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '53100' USING MESSAGE = 'no space left on device'; END $$;"
-        tables = ["result", "minute"]
-        self.postgres.sql(quota + "".join(f"CREATE TRIGGER full_{t} BEFORE INSERT ON {t} FOR EACH ROW EXECUTE FUNCTION full();" for t in tables), "fleet")
+        """The database has no block left, neither for tables nor for its log. A server that gives up is started again."""
+        self.disk.fill()
+        end = time.monotonic() + 30
+        while not self.collectors_say("No space left on device") and self.postgres.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
         time.sleep(self.args.partition)
-        self.postgres.sql("".join(f"DROP TRIGGER full_{t} ON {t};" for t in tables), "fleet")
+        self.disk.relieve()
+        self.check("the disk of the database was full", time.monotonic() - self.args.partition < end)
+        if self.postgres.process.poll() is not None:
+            self.say("PostgreSQL has ended, and is started again")
+            self.postgres.start(timeout=120)
+
+    def collectors_say(self, text):
+        for path in glob.glob(os.path.join(self.folder, "collect-*.log")):
+            with open(path, errors="replace") as f:
+                if text in f.read():
+                    return True
+        return False
+
+    # -- how long things take after a fault
+
+    def is_normal(self):
+        """Some seconds' rows are always on their way."""
+        a = self.args
+        if not self.follower.samples or self.follower.samples[-1][2] > 4 * a.points * a.lanes * a.speed:
+            return False
+        try:
+            waiting = sum(self.nats.waiting("OW_RESULTS"))
+        except (OSError, ValueError, KeyError):
+            return False
+        return waiting <= 4 * a.points
+
+    def lag(self, start, timeout):
+        """Says how long the stream took nothing, and when all was as before, and stayed so."""
+        over = late = time.monotonic()
+        while time.monotonic() - late < STEADY:
+            if time.monotonic() - over > timeout:
+                return f"not over {timeout:.0f} s after its end"
+            if not self.is_normal():
+                late = time.monotonic()
+            time.sleep(0.25)
+        return (f"lasted {over - start:.1f} s; the stream took nothing for {self.follower.longest_pause(start):.1f} s; "
+                f"as before {late - over:.1f} s after its end")
 
     def run_faults(self):
-        names = ["kill_leader", "kill_collector", "kill_database", "kill_points", "full_disk", "partition"]
-        each = self.args.seconds / (len(names) + 1)
+        a = self.args
+        names = a.faults.split(",")
+        each = a.each or a.seconds / (len(names) + 1)
         start = time.monotonic()
         for n, name in enumerate(names, 1):
             time.sleep(max(0, start + n * each - time.monotonic()))
             try:
                 self.say(f"{name}: {self.last_line()[10:]}")
+                begin = time.monotonic()
                 getattr(self, name)()
-                self.say(f"{name} is over")
+                left = start + (n + 1) * each - 2 - time.monotonic()
+                self.say(f"{name} {self.lag(begin, left) if left > STEADY else 'is over'}")
             except Exception as problem:  # noqa: BLE001, a test must say that a fault could not be made
                 self.faults.append(f"{name}: {problem}")
 
@@ -204,7 +294,7 @@ class Run:
         time.sleep(1)
         self.start_collector()
         self.start_load()
-        time.sleep(2)
+        self.follower.start()
         faults = threading.Thread(target=self.follow_costs if a.calm else self.run_faults)
         faults.start()
         code = self.load.wait()
@@ -220,7 +310,12 @@ class Run:
         while any(self.nats.waiting("OW_RESULTS")) and time.monotonic() < end:
             time.sleep(0.5)
         self.check("nothing waits for collectors", not any(self.nats.waiting("OW_RESULTS")),
-                   f"{self.nats.waiting('OW_RESULTS')} (not delivered, not acknowledged), {self.nats.messages('OW_RESULTS')} in the stream")
+                   f"{self.nats.waiting('OW_RESULTS')} (not delivered, not acknowledged)")
+        # A server that was killed has messages again that it had removed.
+        left = self.nats.left("OW_RESULTS")
+        acknowledged = max(floor for _, _, floor in left)
+        self.check("what is left in the stream is acknowledged", all(last <= acknowledged for messages, last, _ in left if messages),
+                   f"{left} (messages, last, acknowledged) of each server")
         for collector in self.collectors:
             collector.terminate()
         codes = [collector.wait(timeout=30) for collector in self.collectors]
@@ -234,16 +329,47 @@ class Run:
                 process.wait()
         self.nats.remove()
         self.postgres.remove()
+        self.disk.remove()
         if self.faults:
             print("kept:", self.folder)
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+# Short, a fault of each kind within seconds; long, one each minute; an hour's partition in a minute.
+USUAL = {
+    "short": {"points": 8, "lanes": 2, "processes": 4, "servers": 1, "seconds": 20, "speed": 60, "drain": 60, "partition": 2, "ago": "2h",
+              "faults": ",".join(FAULTS), "each": 0},
+    "long": {"points": 2000, "lanes": 10, "processes": 20, "servers": 3, "seconds": 600, "speed": 1, "drain": 600, "partition": 15, "ago": "",
+             "faults": ",".join(FAULTS + ["kill_leader", "kill_database", "kill_points"]), "each": 60},
+    "hour": {"points": 30, "lanes": 10, "processes": 10, "servers": 3, "seconds": 150, "speed": 60, "drain": 600, "partition": 60, "ago": "2h",
+             "faults": "partition", "each": 30},
+}
+
+
+def why_not():
+    """The reason to skip the test, or None."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "nft", "mkfs.ext4"))):
+        return "needs root, unshare, ip, nft and mkfs.ext4"
+    return None
+
+
+def enter_namespaces():
+    """Starts again in namespaces of its own; what is mounted there goes with it."""
+    if os.environ.get("FLEET_LOAD_INSIDE"):
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        return
+    os.environ["FLEET_LOAD_INSIDE"] = "1"
+    os.execvp("unshare", ["unshare", "--net", "--mount", "--", sys.executable, *sys.argv])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("oneway")
     parser.add_argument("--long", action="store_true")
+    parser.add_argument("--hour", action="store_true")
+    parser.add_argument("--faults", help="their names, with commas between them")
+    parser.add_argument("--each", type=float, help="seconds from one fault to the next")
     parser.add_argument("--calm", action="store_true", help="no faults; processor time a row of each part")
     parser.add_argument("--points", type=int)
     parser.add_argument("--lanes", type=int)
@@ -255,15 +381,15 @@ def main():
     parser.add_argument("--drain", type=float)
     parser.add_argument("--partition", type=float)
     args = parser.parse_args()
-    usual = ({"points": 2000, "lanes": 10, "processes": 20, "servers": 3, "seconds": 600, "speed": 1, "drain": 600, "partition": 20, "ago": ""} if args.long else
-             {"points": 8, "lanes": 2, "processes": 4, "servers": 1, "seconds": 20, "speed": 60, "drain": 60, "partition": 2, "ago": "2h"})
+    usual = USUAL["long" if args.long else "hour" if args.hour else "short"]
     for key, value in usual.items():
         if getattr(args, key) is None:
             setattr(args, key, value)
-    why = servers.Nats.why_not() or servers.Postgres.why_not()
+    why = servers.Nats.why_not() or servers.Postgres.why_not() or why_not()
     if why:
         print("skipped:", why)
         sys.exit(77)
+    enter_namespaces()
     run = Run(args)
     try:
         code = run.run()
