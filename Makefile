@@ -64,6 +64,7 @@ fleet-test: build/.packages-test all
 	@ONEWAY=build/tests/system/oneway_stepped tests/system/discovered_networks.py --count 100 --side-by-side 4
 	@ONEWAY=build/oneway CABLES=build/tests/system/cables tests/system/station_network.py --seeds 10
 	@tests/system/test_fleet_load.py build/oneway --servers 3
+	@tests/system/test_fleet_load.py build/oneway --hour
 	@tests/system/test_fleet_load.py build/oneway --long
 
 faults: build/.packages-test all
