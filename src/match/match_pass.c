@@ -891,6 +891,7 @@ static int start_batches(struct ow_match_pass *p, struct ow_record_batches *batc
 			return -ENOMEM;
 		if (p->aside[side])
 			ow_copies_aside_reset(p->aside[side]);
+		p->input[side].wants_classes = p->events;
 		r = ow_record_reader_start(&p->input[side], &p->plan.identity, err);
 	}
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)

@@ -131,7 +131,9 @@ void ow_record_reader_close(struct ow_record_reader *input)
 
 int ow_record_reader_start(struct ow_record_reader *input, const struct ow_identity *identity, struct ow_error *err)
 {
+	const struct ow_frame_choice *choice = &input->choice;
 	input->identity = *identity;
+	input->tells_classes = input->wants_classes && (choice->classes || choice->class_by == OW_CLASS_BY_DSCP);
 	input->frames = input->next = 0;
 	input->passed = false;
 	input->filter.inner = identity->inner;
@@ -256,17 +258,17 @@ static uint8_t classes_of(const struct ow_record_reader *s, const struct ow_fram
 {
 	struct ow_packet packet;
 	unsigned classes = 0;
+	bool ip = ow_packet_decode(frame, s->identity.inner, &packet) == OW_DECODE_IP;
+	bool by_ip = ip && s->identity.level != OW_LEVEL_FRAME;
 	if (s->choice.class_by == OW_CLASS_BY_DSCP)
-		return s->identity.level != OW_LEVEL_FRAME &&
-		                       ow_packet_decode(frame, s->identity.inner, &packet) == OW_DECODE_IP
-		               ? ow_packet_dscp(&packet)
-		               : OW_CLASSES_MAX;
-	for (unsigned i = 0; i < s->choice.classes; i++)
-		classes |= (unsigned)ow_packet_filter_takes(&s->class_filter[i], frame) << i;
-	if (s->choice.classes && s->identity.level != OW_LEVEL_FRAME &&
-	    ow_packet_decode(frame, s->identity.inner, &packet) == OW_DECODE_IP && packet.fragment)
-		return classes_of_fragment(s, &packet, (uint8_t)classes);
-	return (uint8_t)classes;
+		return by_ip ? ow_packet_dscp(&packet) : OW_CLASSES_MAX;
+	for (unsigned i = 0; i < s->choice.classes; i++) {
+		const struct ow_packet_filter *filter = &s->class_filter[i];
+		bool takes = filter->frames ? ow_packet_filter_takes(filter, frame)
+		                            : ip && ow_packet_filter_takes_packet(filter, &packet);
+		classes |= (unsigned)takes << i;
+	}
+	return by_ip && packet.fragment ? classes_of_fragment(s, &packet, (uint8_t)classes) : (uint8_t)classes;
 }
 
 static void note_length(struct ow_record_reader_facts *f, uint8_t proto, uint32_t ip_len)
@@ -383,7 +385,7 @@ static inline void make_plain_record(struct ow_record_reader *s, const struct ow
 {
 	record->time_ns = record_time(s, frame, &record->untimed);
 	record->number = frame->number;
-	record->classes = s->choice.classes || s->choice.class_by ? classes_of(s, frame) : 0;
+	record->classes = s->tells_classes ? classes_of(s, frame) : 0;
 	record->id = plain->id;
 	record->seq = record->len = 0;
 	record->part = 0;
@@ -480,7 +482,7 @@ static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, 
 {
 	record->time_ns = record_time(s, frame, &record->untimed);
 	record->number = frame->number;
-	record->classes = s->choice.classes || s->choice.class_by ? classes_of(s, frame) : 0;
+	record->classes = s->tells_classes ? classes_of(s, frame) : 0;
 	record->lag_ns = UINT32_MAX;
 	record->again = record->flying = record->doubtful = false;
 	if (make_record(s, frame, record) < 0)

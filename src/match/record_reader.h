@@ -68,6 +68,8 @@ struct ow_record_reader {
 	/* With a filter: Bloom filters of datagrams, by their fragments, with the verdict on the first, and on those that came
 	 * before it in this pass. */
 	uint64_t *decided, *early;
+	bool wants_classes;                  /* records shall have their classes; the caller sets it before the start */
+	bool tells_classes;                  /* .. and there are classes */
 	struct ow_classed_datagram *classed; /* with classes: of the datagrams whose first fragments came last */
 	struct ow_packet_filter filter, class_filter[OW_MATCH_CLASSES_MAX];
 	struct ow_device_format device; /* of the stamps in the frames; whether they are used, `choice` says */

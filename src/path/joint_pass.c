@@ -911,6 +911,9 @@ static int open_point(struct joint *j, unsigned p, struct ow_match_pass *pass, e
 		(struct point){.used = true, .next_ns = INT64_MAX, .turned_ns = INT64_MIN, .input = &pass->input[side]};
 	j->all |= (uint16_t)(1u << p);
 	j->points = p >= j->points ? p + 1 : j->points;
+	point->input->wants_classes = false;
+	for (unsigned k = 0; k < j->set->passes; k++)
+		point->input->wants_classes |= j->set->pass[k]->events;
 	int r = ow_record_reader_start(point->input, &pass->plan.identity, err);
 	return r == 0 ? ow_record_batches_start(point->input, &base, &point->batches) : r;
 }
