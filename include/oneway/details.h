@@ -41,6 +41,13 @@ struct ow_jitter {
 	uint64_t left_out; /* packets that arrived, but identical ones make their delay or place uncertain */
 };
 
+/* The same of one flow, which has samples. */
+struct ow_flow_jitter {
+	const struct ow_flow_key *flow; /* as the sending point shows it */
+	uint64_t samples;
+	double final_ns, max_ns; /* after its last packet; the largest one at any time */
+};
+
 /* Loss periods: runs of packets that were lost one after the other (RFC 3357). */
 struct ow_loss_periods {
 	uint64_t lost;                   /* packets in them: all that were lost */
@@ -94,6 +101,7 @@ struct ow_details {
 	struct ow_loss_periods loss;
 	struct ow_reordering reordering;
 	struct ow_tcp_data tcp;
+	const struct ow_flow_jitter *flow_jitter; /* of jitter.flows flows */
 };
 
 #ifdef __cplusplus

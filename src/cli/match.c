@@ -879,7 +879,8 @@ static int write_results(struct arguments *args, struct collector *c, const stru
 	struct ow_error err;
 	if (c->tally) {
 		assert(ow_flow_tally_conserves(c->tally, report));
-		if (ow_match_flows_init(&c->flows, c->tally, &args->key) < 0) {
+		if (ow_match_flows_init(&c->flows, c->tally, &args->key) < 0 ||
+		    ow_match_flows_add_jitter(&c->flows, report) < 0) {
 			ow_error_set(&err, ENOMEM, "--flows: not enough memory");
 			return ow_cli_failed("match", &err);
 		}

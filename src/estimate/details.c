@@ -270,6 +270,17 @@ static void fill_jitter(const struct ow_details_tally *t, struct ow_jitter *ret,
 	}
 }
 
+bool ow_details_tally_jitter(const struct ow_details_tally *t, uint32_t *flow, struct ow_flow_jitter *ret_jitter)
+{
+	while (*flow < t->flows && !t->flow[*flow].samples)
+		++*flow;
+	if (*flow >= t->flows)
+		return false;
+	const struct flow_jitter *f = &t->flow[*flow];
+	*ret_jitter = (struct ow_flow_jitter){.samples = f->samples, .final_ns = f->jitter_ns, .max_ns = f->max_ns};
+	return true;
+}
+
 /*
  * If u of the lost packets may be others, taking one away splits a period at most, or ends it; adding one joins two at most,
  * or begins one. A longest period of n is split into u + 1 parts at most, or joins u others as long.

@@ -27,3 +27,5 @@ int ow_details_tally_sent(struct ow_details_tally *tally, const struct ow_ordere
  */
 int ow_details_tally_finish(struct ow_details_tally *tally, const struct ow_result *result,
                             struct ow_details *ret_details, uint32_t *ret_jitter_flow);
+/* Afterwards: the jitter of the next flow that has one, from number *flow on, which becomes its number. False: no more. */
+bool ow_details_tally_jitter(const struct ow_details_tally *tally, uint32_t *flow, struct ow_flow_jitter *ret_jitter);

@@ -82,6 +82,20 @@ static int start_details(struct ow_match *m)
 	return 0;
 }
 
+static int get_jitters(struct ow_match *m, enum ow_direction d)
+{
+	const struct ow_flow_table *flows = m->pass.input[ow_sender_of(d)].flows;
+	size_t count = (size_t)m->details[d].jitter.flows, i = 0;
+	free(m->flow_jitter[d]);
+	struct ow_flow_jitter *jitter = m->flow_jitter[d] = malloc((count + 1) * sizeof *jitter);
+	if (!jitter)
+		return -ENOMEM;
+	for (uint32_t flow = 0; i < count && ow_details_tally_jitter(m->pass.details[d], &flow, &jitter[i]); flow++)
+		jitter[i++].flow = ow_flow_table_key(flows, flow);
+	m->details[d].flow_jitter = jitter;
+	return 0;
+}
+
 static int get_details(struct ow_match *m)
 {
 	struct ow_match_pass *p = &m->pass;
@@ -93,6 +107,8 @@ static int get_details(struct ow_match *m)
 			return -ENOMEM;
 		if (m->details[d].jitter.samples)
 			m->details[d].jitter.flow = ow_flow_table_key(p->input[ow_sender_of(d)].flows, flow);
+		if (get_jitters(m, d) < 0)
+			return -ENOMEM;
 		if (p->misjudged)
 			m->details[d].reason = "packets near the start of the captures were judged in two ways";
 	}
@@ -333,6 +349,8 @@ void ow_match_free(struct ow_match *match)
 	ow_match_pass_done(&match->pass);
 	ow_intervals_free(match->intervals);
 	free(match->cut);
+	free(match->flow_jitter[OW_A_TO_B]);
+	free(match->flow_jitter[OW_B_TO_A]);
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		ow_datagrams_free(match->datagrams[side]);
 	for (size_t i = 0; i < match->warnings; i++)

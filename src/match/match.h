@@ -24,6 +24,7 @@ struct ow_match {
 	struct ow_match_pass pass;
 	struct ow_intervals *intervals;
 	struct ow_details details[OW_DIRECTIONS];
+	struct ow_flow_jitter *flow_jitter[OW_DIRECTIONS];   /* of these */
 	struct ow_datagrams *datagrams[OW_SIDES];            /* NULL until UDP superframes are searched */
 	uint64_t *cut;                                       /* of the identity; NULL until fragments are searched */
 	bool cuts_datagrams;                                 /* UDP superframes are cut */

@@ -56,8 +56,47 @@ int ow_match_flows_init(struct ow_match_flows *flows, const struct ow_flow_tally
 	return 0;
 }
 
+static int by_key(const void *a, const void *b)
+{
+	const struct ow_flow_jitter *const *x = a, *const *y = b;
+	return memcmp((*x)->flow, (*y)->flow, sizeof *(*x)->flow);
+}
+
+/* Of the flows of a direction, by the details of that direction. */
+static int add_jitter(struct ow_match_flows *flows, enum ow_direction direction, const struct ow_details *details)
+{
+	size_t count = details->reason ? 0 : (size_t)details->jitter.flows;
+	const struct ow_flow_jitter **sorted = malloc((count + 1) * sizeof *sorted);
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = &details->flow_jitter[i];
+	qsort(sorted, count, sizeof *sorted, by_key);
+	for (size_t i = 0; i < flows->flows; i++) {
+		const struct ow_flow_jitter sought = {.flow = &flows->flow[i].key}, *key = &sought;
+		if (flows->flow[i].direction != direction)
+			continue;
+		const struct ow_flow_jitter **found = bsearch(&key, sorted, count, sizeof *sorted, by_key);
+		flows->jitter[i] = found ? *found : NULL;
+	}
+	free(sorted);
+	return 0;
+}
+
+int ow_match_flows_add_jitter(struct ow_match_flows *flows, const struct ow_match_report *report)
+{
+	if (!report->details[OW_A_TO_B] || flows->select.by != OW_FLOW_BY_FIVE_TUPLE)
+		return 0;
+	flows->jitter = calloc(flows->flows + 1, sizeof *flows->jitter);
+	int r = flows->jitter ? 0 : -ENOMEM;
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
+		r = add_jitter(flows, d, report->details[d]);
+	return r;
+}
+
 void ow_match_flows_done(struct ow_match_flows *flows)
 {
+	free(flows->jitter);
 	free(flows->hops.flow);
 	free(flows->flow);
 	*flows = (struct ow_match_flows){0};
@@ -224,8 +263,9 @@ void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, s
 
 /* -- machines ----------------------------------------------------------------------------------------------------- */
 
-static void put_flow(struct ow_json *json, const struct ow_match_flows *flows, const struct ow_flow_result *flow)
+static void put_flow(struct ow_json *json, const struct ow_match_flows *flows, size_t i)
 {
+	const struct ow_flow_result *flow = &flows->flow[i];
 	bool known = flow->samples > 0;
 	double mean_ns = known ? flow->mean_ns : NAN, stddev_ns = known ? flow->stddev_ns : NAN;
 	/* Exact: the interval is the value. */
@@ -248,6 +288,10 @@ static void put_flow(struct ow_json *json, const struct ow_match_flows *flows, c
 	ow_json_number(json, "stddev_ns", stddev_ns);
 	ow_json_integer_if(json, "min_ns", known, flow->min_ns);
 	ow_json_integer_if(json, "max_ns", known, flow->max_ns);
+	if (flows->jitter) {
+		ow_json_number(json, "jitter_ns", flows->jitter[i] ? flows->jitter[i]->final_ns : NAN);
+		ow_json_number(json, "jitter_max_ns", flows->jitter[i] ? flows->jitter[i]->max_ns : NAN);
+	}
 	ow_json_object(json, "ci95");
 	ow_json_bounds(json, "mean", &mean);
 	ow_json_bounds(json, "stddev", &stddev);
@@ -261,16 +305,24 @@ void ow_report_match_flows_json(struct ow_json *json, const struct ow_match_flow
 	ow_json_array(json, "flows");
 	ow_json_style(json, OW_JSON_LINES);
 	for (size_t i = 0; i < flows->flows; i++)
-		put_flow(json, flows, &flows->flow[i]);
+		put_flow(json, flows, i);
 	ow_json_end(json);
 	if (flows->hops.path)
 		ow_report_flow_hops_json(json, &flows->hops);
 }
 
+static void put_numbers(FILE *out, double first, double second)
+{
+	fputc(',', out);
+	ow_format_csv_number(out, first);
+	fputc(',', out);
+	ow_format_csv_number(out, second);
+}
+
 void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows)
 {
 	fputs(OW_FLOW_NAME_CSV ",direction,packets,sent,matched,lost,extra,duplicated,ambiguous,samples,mean_ns,"
-	                       "stddev_ns,min_ns,max_ns,protocol_name\n",
+	                       "stddev_ns,min_ns,max_ns,protocol_name,jitter_ns,jitter_max_ns\n",
 	      out);
 	for (size_t i = 0; i < flows->flows; i++) {
 		const struct ow_flow_result *flow = &flows->flow[i];
@@ -283,14 +335,15 @@ void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows)
 		char name[OW_PROTOCOL_TEXT] = "";
 		if (flows->select.by == OW_FLOW_BY_FIVE_TUPLE)
 			ow_flow_protocol_text(&flow->key, name);
-		if (!flow->samples) {
-			fprintf(out, ",,,,,%s\n", name);
-			continue;
+		if (flow->samples) {
+			put_numbers(out, flow->mean_ns, flow->stddev_ns);
+			fprintf(out, ",%" PRId64 ",%" PRId64 ",%s", flow->min_ns, flow->max_ns, name);
+		} else {
+			fprintf(out, ",,,,,%s", name);
 		}
-		fputc(',', out);
-		ow_format_csv_number(out, flow->mean_ns);
-		fputc(',', out);
-		ow_format_csv_number(out, flow->stddev_ns);
-		fprintf(out, ",%" PRId64 ",%" PRId64 ",%s\n", flow->min_ns, flow->max_ns, name);
+		const struct ow_flow_jitter *jitter = flows->jitter ? flows->jitter[i] : NULL;
+		if (jitter)
+			put_numbers(out, jitter->final_ns, jitter->max_ns);
+		fputs(jitter ? "\n" : ",,\n", out);
 	}
 }

@@ -13,13 +13,19 @@ struct ow_match_flows {
 	struct ow_flow_select select;
 	struct ow_flow_result *flow; /* by direction, the slowest first; flows without a delay last */
 	size_t flows;
-	bool coarse;                     /* some entries are all flows between two networks */
-	struct ow_flow_hops_report hops; /* of a path */
+	const struct ow_flow_jitter **jitter; /* of each flow; NULL: it has none. NULL if there are no details */
+	bool coarse;                          /* some entries are all flows between two networks */
+	struct ow_flow_hops_report hops;      /* of a path */
 };
 
 /* Takes the results from the tally and sorts them. Returns 0 or -ENOMEM. */
 int ow_match_flows_init(struct ow_match_flows *flows, const struct ow_flow_tally *tally,
                         const struct ow_flow_select *select);
+/*
+ * Adds the jitter of each flow, if the report has details of which flows are those of the key; they stay those of the
+ * report. Returns 0 or -ENOMEM.
+ */
+int ow_match_flows_add_jitter(struct ow_match_flows *flows, const struct ow_match_report *report);
 void ow_match_flows_done(struct ow_match_flows *flows);
 
 /*
