@@ -7,13 +7,16 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
+#include "cli/web.h"
 #include "sim/generator.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <oneway/oneway.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A lab runs for minutes, not for months. */
@@ -28,7 +31,8 @@
 struct arguments {
 	struct ow_lab_options lab;
 	double seconds;
-	bool help, version;
+	const char *store;
+	bool web, help, version;
 };
 
 static int set_seconds(void *field, const char *value, struct ow_error *err)
@@ -159,6 +163,10 @@ static const struct ow_option table[] = {
 	{"json", 0, NULL, ow_option_flag, LAB(json),
          "Print a line of JSON for each interval and direction, and one for the run."},
 	{"plot", 0, "FILE", ow_option_plot, LAB(plot), "Plot the delay over time, as .svg or .png."},
+	{"store", 0, "DIR", ow_option_text, offsetof(struct arguments, store),
+         "Keep the results in DIR/results.db and the truth in DIR/truth.json, for 'oneway results' and 'oneway web'."},
+	{"web", 0, NULL, ow_option_flag, offsetof(struct arguments, web),
+         "While it runs, a page shows results and truth: http://127.0.0.1:8080/, or another port if that is in use."},
 	{"keep-captures", 0, "DIR", ow_option_text, LAB(captures),
          "Capture at both hosts with tcpdump, into DIR/a.pcap and DIR/b.pcap."},
 	OW_OPTIONS_HELP(struct arguments),
@@ -183,6 +191,7 @@ static void help(void)
 	      "  oneway lab\n"
 	      "  oneway lab --seconds 60 --loss episodes:0.01,100 --delay red:100M \\\n"
 	      "      --plot delay.svg\n"
+	      "  oneway lab --seconds 600 --web\n"
 	      "  oneway lab --rate 100k --size 500 --tcp 0 --bandwidth 0 --reverse 0.5\n"
 	      "  oneway lab --nat --duplicate 0.1% --method rda --json | jq .summary\n"
 	      "  oneway lab --keep-captures DIR && oneway match DIR/a.pcap DIR/b.pcap\n",
@@ -233,6 +242,62 @@ static void interrupted(void)
 		fprintf(stderr, "\rThe traffic has ended. Waiting for the last results.\n");
 }
 
+/* -- the store and the page --------------------------------------------------------------------------------------- */
+
+struct shown {
+	char folder[PATH_MAX], store[PATH_MAX + 16], truth[PATH_MAX + 16];
+	bool is_temporary;
+	pid_t web;
+};
+
+static int make_folder(const struct arguments *args, struct shown *shown, struct ow_error *err)
+{
+	char temporary[] = "/tmp/oneway-lab-XXXXXX";
+	shown->is_temporary = !args->store;
+	const char *folder = args->store ? args->store : mkdtemp(temporary);
+	if (!folder || (args->store && mkdir(folder, 0755) < 0 && errno != EEXIST) || !realpath(folder, shown->folder))
+		return ow_error_set(err, errno, "%s: %s", folder ? folder : temporary, strerror(errno));
+	if (strpbrk(shown->folder, "\"\\\n"))
+		return ow_error_set(err, EINVAL, "--store: a path without quotes and backslashes is required");
+	snprintf(shown->store, sizeof shown->store, "%s/results.db", shown->folder);
+	snprintf(shown->truth, sizeof shown->truth, "%s/truth.json", shown->folder);
+	return 0;
+}
+
+static int show(struct arguments *args, struct shown *shown, struct ow_error *err)
+{
+	char url[OW_WEB_URL];
+	if (!args->web && !args->store)
+		return 0;
+	int r = make_folder(args, shown, err);
+	if (r < 0)
+		return r;
+	args->lab.store = shown->folder;
+	if (!args->web)
+		return 0;
+	r = ow_cli_web_beside("127.0.0.1:8080", shown->store, shown->truth, &shown->web, url, err);
+	if (r == -EADDRINUSE)
+		r = ow_cli_web_beside("127.0.0.1:0", shown->store, shown->truth, &shown->web, url, err);
+	if (r == 0)
+		ow_cli_say("oneway lab: the page is at %s", url);
+	return r;
+}
+
+static void end_show(const struct shown *shown)
+{
+	static const char *const names[] = {"results.db", "results.db-wal", "results.db-shm", "truth.json",
+	                                    "truth.json.new"};
+	ow_cli_web_end(shown->web);
+	if (!shown->is_temporary || !*shown->folder)
+		return;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char path[PATH_MAX + 32];
+		snprintf(path, sizeof path, "%s/%s", shown->folder, names[i]);
+		unlink(path);
+	}
+	rmdir(shown->folder);
+}
+
 int ow_cli_lab(int argc, char **argv)
 {
 	struct arguments args;
@@ -251,5 +316,10 @@ int ow_cli_lab(int argc, char **argv)
 	args.lab.style = ow_terminal_style(stdout, false);
 	args.lab.warn = warn;
 	args.lab.interrupted = interrupted;
-	return ow_lab_run(&args.lab, &err) < 0 ? ow_cli_failed("lab", &err) : OW_EXIT_OK;
+	struct shown shown = {.web = 0};
+	int r = show(&args, &shown, &err);
+	if (r == 0)
+		r = ow_lab_run(&args.lab, &err);
+	end_show(&shown);
+	return r < 0 ? ow_cli_failed("lab", &err) : OW_EXIT_OK;
 }

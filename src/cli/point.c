@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "cli/shared_options.h"
 #include "cli/terminal.h"
+#include "cli/web.h"
 #include "config/config_fleet.h"
 #include "config/memory_budget.h"
 #include "fleet/agent.h"
@@ -108,6 +109,23 @@ static bool sets_up_stamps(const struct ow_config *config)
 			return true;
 	}
 	return false;
+}
+
+/* The page, if the configuration has one. */
+static int start_web(const struct ow_config *config, pid_t *ret_pid, struct ow_error *err)
+{
+	char url[OW_WEB_URL];
+	*ret_pid = 0;
+	if (!config->web)
+		return 0;
+	if (!config->store)
+		return ow_error_set(err, EINVAL, "%s: 'web' shows the store: it needs 'store'", config->path);
+	struct ow_error why;
+	int r = ow_cli_web_beside(config->web, config->store, NULL, ret_pid, url, &why);
+	if (r < 0)
+		return ow_error_set(err, -r, "web: %.400s", why.text);
+	ow_cli_say("oneway point: the page is at %s", url);
+	return 0;
 }
 
 /* Waits for the fleet, if the point belongs to one, and measures. */
@@ -228,12 +246,13 @@ int ow_cli_point(int argc, char **argv)
 		return OW_EXIT_OK;
 	if (ow_config_load(args.config, &config, &err) < 0)
 		return ow_cli_failed("point", &err);
-	if (config->fleet.address && !args.check) {
-		int code = run_both(&args, config);
-		ow_config_free(config);
-		return code;
-	}
-	int r = args.check ? check(config, &err) : run(&args, &config, &err);
+	pid_t web = 0;
+	int r = args.check ? check(config, &err) : start_web(config, &web, &err), code = OW_EXIT_OK;
+	if (r == 0 && !args.check && config->fleet.address)
+		code = run_both(&args, config);
+	else if (r == 0 && !args.check)
+		r = run(&args, &config, &err);
+	ow_cli_web_end(web);
 	ow_config_free(config);
-	return r < 0 ? ow_cli_failed("point", &err) : OW_EXIT_OK;
+	return r < 0 ? ow_cli_failed("point", &err) : code;
 }

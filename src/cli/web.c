@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
+#include "cli/web.h"
 #include "sandbox/guard.h"
 #include "sandbox/privileges.h"
 #include "store/postgres.h"
@@ -10,9 +11,13 @@
 
 #include <errno.h>
 #include <oneway/oneway.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,13 +140,18 @@ static int confine(const struct arguments *args, struct ow_error *err)
 	return ow_guard_close(&guard, text, &whole, err);
 }
 
-static int serve(struct ow_web *web, struct ow_error *err)
+/* Until it is interrupted. */
+static int serve(struct ow_web *web, struct ow_api *api, bool is_told, struct ow_error *err)
 {
-	int r = ow_web_start(web, err);
+	int r = ow_api_start(api, err);
+	if (r == 0)
+		r = ow_web_start(web, api, err);
 	if (r < 0)
 		return r;
-	printf("%s\n", ow_web_url(web));
-	fflush(stdout);
+	if (is_told) {
+		printf("%s\n", ow_web_url(web));
+		fflush(stdout);
+	}
 	while (!ow_interrupted) {
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 		ow_web_tick(web);
@@ -149,18 +159,32 @@ static int serve(struct ow_web *web, struct ow_error *err)
 	return 0;
 }
 
-static int run(const struct arguments *args, struct ow_error *err)
+/* A lab leaves the truth beside its store. Returns NULL if there is none, else a name to be freed. */
+static char *find_truth(const char *store)
+{
+	char folder[OW_CONFINE_FOLDER], *path = NULL;
+	if (ow_postgres_is_url(store))
+		return NULL;
+	ow_confine_folder(store, folder);
+	if (asprintf(&path, "%s/truth.json", folder) < 0)
+		return NULL;
+	if (access(path, R_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+static int run(struct arguments *args, struct ow_error *err)
 {
 	struct texts texts = {0};
 	struct ow_api *api = NULL;
 	struct ow_web *web = NULL;
+	char *truth = find_truth(args->api.store);
+	args->api.truth = truth;
 	int r = ow_privileges_reduce(NULL, false, err);
 	if (r == 0)
 		r = read_texts(args, &texts, err);
-	if (r == 0)
-		r = ow_api_create(&args->api, &api, err);
 	const struct ow_web_options o = {.address = args->listen,
-	                                 .api = api,
 	                                 .page = args->page,
 	                                 .token = texts.token,
 	                                 .certificate = texts.certificate,
@@ -168,20 +192,107 @@ static int run(const struct arguments *args, struct ow_error *err)
 	                                 .client_ca = texts.client_ca,
 	                                 .rate = (unsigned)args->rate};
 	if (r == 0)
+		r = ow_api_create(&args->api, &api, err);
+	if (r == 0)
 		r = ow_web_create(&o, &web, err);
 	if (r == 0)
 		r = confine(args, err);
 	if (r == 0)
-		r = ow_api_start(api, err);
-	if (r == 0)
-		r = serve(web, err);
+		r = serve(web, api, true, err);
 	ow_web_free(web);
 	ow_api_free(api);
 	free(texts.token);
 	free(texts.certificate);
 	free(texts.key);
 	free(texts.client_ca);
+	free(truth);
 	return r;
+}
+
+/* -- beside a point or a lab -------------------------------------------------------------------------------------- */
+
+/* The process that serves: waits for the store, which the point makes. */
+static int serve_beside(struct ow_web *web, const struct ow_api_options *shown)
+{
+	const struct arguments args = {.api = *shown};
+	struct ow_error err;
+	struct ow_api *api = NULL;
+	int r = ow_privileges_reduce(NULL, false, &err);
+	while (r == 0 && !ow_interrupted && ow_api_create(shown, &api, &err) < 0)
+		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+	if (r == 0 && api)
+		r = confine(&args, &err);
+	if (r == 0 && api)
+		r = serve(web, api, false, &err);
+	ow_web_free(web);
+	ow_api_free(api);
+	return r < 0 ? ow_cli_failed("web", &err) : OW_EXIT_OK;
+}
+
+/* Ends when the process that started it does. */
+static void bind_to(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(OW_EXIT_FAILED);
+}
+
+/* Starts the serving process again when it ends: nobody else looks after it. */
+static void watch(struct ow_web *web, const struct ow_api_options *shown)
+{
+	for (unsigned pause_s = 1; !ow_interrupted; pause_s = pause_s < 60 ? 2 * pause_s : 60) {
+		pid_t self = getpid(), pid = fork();
+		int status;
+		if (pid == 0) {
+			bind_to(self);
+			_exit(serve_beside(web, shown));
+		}
+		while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+			if (ow_interrupted)
+				kill(pid, SIGTERM);
+		}
+		for (unsigned i = 0; i < 10 * pause_s && !ow_interrupted; i++)
+			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	}
+}
+
+int ow_cli_web_beside(const char *address, const char *store, const char *truth, pid_t *ret_pid,
+                      char ret_url[OW_WEB_URL], struct ow_error *err)
+{
+	const struct ow_api_options shown = {.store = store, .truth = truth};
+	const struct ow_web_options o = {.address = address, .page = getenv("ONEWAY_PAGE")};
+	struct ow_web *web = NULL;
+	pid_t self = getpid();
+	int r = ow_web_create(&o, &web, err);
+	if (r < 0)
+		return r;
+	snprintf(ret_url, OW_WEB_URL, "%s", ow_web_url(web));
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		bind_to(self);
+		ow_interrupt_catch();
+		sigset_t none;
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		(void)setpriority(PRIO_PROCESS, 0, 19);
+		watch(web, &shown);
+		_exit(OW_EXIT_OK);
+	}
+	ow_web_free(web);
+	if (pid < 0)
+		return ow_error_set(err, errno, "the process of the page: %s", strerror(errno));
+	*ret_pid = pid;
+	return 0;
+}
+
+void ow_cli_web_end(pid_t pid)
+{
+	if (pid <= 0)
+		return;
+	kill(pid, SIGTERM);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
 }
 
 static int check_arguments(const struct arguments *args, int operands, char **operand, struct ow_error *err)

@@ -604,6 +604,9 @@ const struct ow_key ow_config_keys[] = {
          "The `address:port` at which Prometheus reads `/metrics` ([metrics.md](metrics.md)), for example "
          "`127.0.0.1:9620`. At `0.0.0.0:9620` everybody can read it. With port 0 the kernel chooses a port, and the "
          "log shows it."},
+	{"web", OW_KEY_HOST, CONFIG(web), NULL,
+         "The `address:port` of this host at which a [page](web.md) shows the store, for example `127.0.0.1:8080`. A "
+         "process of its own serves it, with the lowest priority. `oneway web` serves it for other hosts."},
 	{"output", OW_KEY_CHOICE, CONFIG(output), "text",
          "What the point writes to standard output for each result: a line of `text`, a line of `json`, or `none`. "
          "The options `--json`, `--text` and `--quiet` override this key.",

@@ -136,6 +136,7 @@ struct ow_config {
 	int64_t retention_ns[OW_PERIODS]; /* 0 = unlimited */
 	uint64_t store_max;               /* bytes; 0 = no limit */
 	const char *metrics;              /* "host:port" of the metrics page for Prometheus; NULL = none */
+	const char *web;                  /* "host:port" of the page that shows the store; NULL = none */
 	enum ow_config_output output;
 	const char *user; /* user to run as if started by root; NULL = no change */
 	enum ow_sandbox sandbox;

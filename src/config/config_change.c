@@ -72,6 +72,7 @@ int ow_config_check_change(const struct ow_config *now, const struct ow_config *
 		{"memory", now->memory == next->memory},
 		{"store", same(now->store, next->store)},
 		{"metrics", same(now->metrics, next->metrics)},
+		{"web", same(now->web, next->web)},
 		{"output", now->output == next->output},
 		{"user", same(now->user, next->user)},
 		{"sandbox", now->sandbox == next->sandbox},

@@ -23,6 +23,7 @@ struct ow_lab_options {
 	bool exact;           /* the points exchange all times */
 	const char *captures; /* folder for captures of both hosts; NULL = none */
 	const char *plot;     /* picture; NULL = none */
+	const char *store;    /* folder for results.db and truth.json, a whole path; NULL = none */
 	bool json;
 	uint64_t seed;
 	FILE *out; /* for the rows and the summary */

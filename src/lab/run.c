@@ -176,9 +176,12 @@ static int read_relay(struct ow_lab *lab, struct ow_error *err)
 		if (report.total) {
 			lab->end.total[report.direction] = report;
 			lab->relay_totals++;
-		} else if (ow_lab_results_truth(lab->results, report.direction, &report.truth) < 0) {
-			return ow_error_set(err, ENOMEM, "too many intervals wait for results");
+			continue;
 		}
+		if (lab->truth)
+			ow_truth_file_add(lab->truth, report.direction, &report.truth);
+		if (ow_lab_results_truth(lab->results, report.direction, &report.truth) < 0)
+			return ow_error_set(err, ENOMEM, "too many intervals wait for results");
 	}
 	return n == 0 || lab->relay_totals == OW_DIRECTIONS;
 }
@@ -347,7 +350,9 @@ static int set_up(struct ow_lab *lab, struct ow_error *err)
 	if (ow_lab_show_create(options, &lab->show) < 0 ||
 	    ow_lab_results_create(ow_lab_show_row, lab->show, &lab->results) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
-	int r = ow_labnet_create(&lab->net, err);
+	int r = options->store ? ow_truth_file_create(options->store, &lab->truth, err) : 0;
+	if (r >= 0)
+		r = ow_labnet_create(&lab->net, err);
 	if (r >= 0)
 		r = ow_lab_start_relay(lab, err);
 	if (r >= 0 && options->captures)
@@ -391,6 +396,7 @@ static void tear_down(struct ow_lab *lab)
 		if (lab->has_total[i])
 			free(lab->total[i].text);
 	}
+	ow_truth_file_free(lab->truth);
 	ow_lab_results_free(lab->results);
 	ow_lab_show_free(lab->show);
 }

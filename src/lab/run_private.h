@@ -3,6 +3,7 @@
 
 #include "lab/lab.h"
 #include "lab/labnet.h"
+#include "lab/truth_file.h"
 
 /* The lab at work, for its own files: run.c (phases, what comes back), start.c (children). */
 
@@ -56,6 +57,7 @@ struct ow_lab {
 	int64_t client_ns;   /* steady: when iperf3's clients (re)start; INT64_MAX = they run */
 	bool interrupted, no_iperf;
 	struct ow_lab_results *results;
+	struct ow_truth_file *truth; /* NULL: not asked for */
 	struct ow_lab_show *show;
 	struct ow_lab_measured total[OW_DIRECTIONS];
 	bool has_total[OW_DIRECTIONS];

@@ -28,7 +28,7 @@
 #define CAPTURE_NS (10 * OW_NS_PER_S)
 /* It hands over a block of frames after a second at the latest; on a loaded machine later. */
 #define LAST_MARK_NS (5 * OW_NS_PER_S)
-#define CONFIG_BYTES 2048
+#define CONFIG_BYTES 8192
 #define PATH_BYTES   4096
 #define POINT_NICE   (-10)
 
@@ -118,6 +118,9 @@ static void write_config(const struct ow_lab *lab, bool a, int psk, char text[CO
 		         "    interfaces: [" OW_LABNET_WIRE "]\n");
 		return;
 	}
+	if (options->store)
+		length += snprintf(text + length, (size_t)(CONFIG_BYTES - length), "store: \"%.4000s/results.db\"\n",
+		                   options->store);
 	snprintf(text + length, (size_t)(CONFIG_BYTES - length),
 	         "segments:\n"
 	         "  - name: wire\n"

@@ -40,6 +40,7 @@ struct connection {
 
 struct ow_web {
 	struct ow_web_options options;
+	struct ow_api *api; /* NULL: not started */
 	int listen_fd;
 	bool is_loopback;
 	char url[96], address[80];
@@ -229,7 +230,7 @@ static enum MHD_Result stream(struct ow_web *web, struct MHD_Connection *connect
 {
 	struct ow_news_client *client;
 	struct ow_error err;
-	int r = ow_news_join(ow_api_news(web->options.api), query, header(connection, "Last-Event-ID"), &client, &err);
+	int r = ow_news_join(ow_api_news(web->api), query, header(connection, "Last-Event-ID"), &client, &err);
 	if (r < 0)
 		return ow_answer_error(connection, r == -EINVAL ? 400 : 503, err.text);
 	note(web, socket_of(connection), true, INT64_MAX);
@@ -244,7 +245,7 @@ static enum MHD_Result answer(struct ow_web *web, struct MHD_Connection *connect
 	if (strcmp(query->path, "/api/v1/stream") == 0)
 		return stream(web, connection, query);
 	struct ow_api_answer made;
-	if (ow_api_answer(web->options.api, query, &made) < 0)
+	if (ow_api_answer(web->api, query, &made) < 0)
 		return MHD_NO;
 	return ow_answer_json(connection, &made);
 }
@@ -380,8 +381,9 @@ static size_t tls_options(const struct ow_web *web, struct MHD_OptionItem item[5
 	return n;
 }
 
-int ow_web_start(struct ow_web *web, struct ow_error *err)
+int ow_web_start(struct ow_web *web, struct ow_api *api, struct ow_error *err)
 {
+	web->api = api;
 	struct MHD_OptionItem tls[5];
 	tls_options(web, tls);
 	unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC |
@@ -408,7 +410,8 @@ void ow_web_free(struct ow_web *web)
 {
 	if (!web)
 		return;
-	ow_api_stop(web->options.api);
+	if (web->api)
+		ow_api_stop(web->api);
 	/* If the server has started, it closes the socket. */
 	if (web->daemon)
 		ow_mhd.stop_daemon(web->daemon);

@@ -17,8 +17,7 @@
 #define OW_WEB_TOKEN_BYTES_MIN 16
 
 struct ow_web_options {
-	const char *address; /* "host:port" */
-	struct ow_api *api;
+	const char *address;                       /* "host:port" */
 	const char *page;                          /* for tests: a folder to serve instead of the embedded files */
 	const char *token;                         /* NULL: none */
 	const char *certificate, *key, *client_ca; /* texts in PEM; NULL: none */
@@ -29,8 +28,8 @@ struct ow_web;
 
 /* Listens; clients wait until it has started. -EPERM: such an address needs more. The strings stay the caller's. */
 int ow_web_create(const struct ow_web_options *options, struct ow_web **ret_web, struct ow_error *err);
-/* Starts its threads: in the sandbox. */
-int ow_web_start(struct ow_web *web, struct ow_error *err);
+/* Starts its threads: in the sandbox. What it answers comes from the api, which stays the caller's. */
+int ow_web_start(struct ow_web *web, struct ow_api *api, struct ow_error *err);
 /* To be called about once a second: closes connections of clients that are too slow. */
 void ow_web_tick(struct ow_web *web);
 void ow_web_free(struct ow_web *web);

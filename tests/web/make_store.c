@@ -198,7 +198,8 @@ static int prepare(struct tables *t, struct ow_error *err)
 		r = ow_database_prepare(&t->database, sql, &t->insert[p], err);
 		free(sql);
 	}
-	if (r == 0 && (ow_rollup_create(&t->minute) < 0 || ow_rollup_create(&t->hour) < 0 || ow_rollup_create(&t->day) < 0))
+	if (r == 0 &&
+	    (ow_rollup_create(&t->minute) < 0 || ow_rollup_create(&t->hour) < 0 || ow_rollup_create(&t->day) < 0))
 		r = ow_error_set(err, ENOMEM, "not enough memory");
 	return r;
 }
