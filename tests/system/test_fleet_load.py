@@ -196,8 +196,8 @@ class Run:
                 self.say(f"{name}: {self.last_line()[10:]}")
                 begin = time.monotonic()
                 getattr(self, name)()
-                left = start + (n + 1) * each - 2 - time.monotonic()
-                self.say(f"{name} {self.lag(begin, left) if left > STEADY else 'is over'}")
+                left = a.drain if n == len(names) else start + (n + 1) * each - 2 - time.monotonic()
+                self.say(f"{name} {self.lag(begin, left) if a.each else 'is over'}")
             except Exception as problem:  # noqa: BLE001, a test must say that a fault could not be made
                 self.faults.append(f"{name}: {problem}")
 
@@ -343,7 +343,7 @@ USUAL = {
               "faults": ",".join(FAULTS), "each": 0},
     "long": {"points": 2000, "lanes": 10, "processes": 20, "servers": 3, "seconds": 600, "speed": 1, "drain": 600, "partition": 15, "ago": "",
              "faults": ",".join(FAULTS + ["kill_leader", "kill_database", "kill_points"]), "each": 60},
-    "hour": {"points": 30, "lanes": 10, "processes": 10, "servers": 3, "seconds": 150, "speed": 60, "drain": 600, "partition": 60, "ago": "2h",
+    "hour": {"points": 10, "lanes": 10, "processes": 5, "servers": 3, "seconds": 110, "speed": 60, "drain": 600, "partition": 60, "ago": "2h",
              "faults": "partition", "each": 30},
 }
 
