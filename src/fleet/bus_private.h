@@ -8,7 +8,7 @@
 
 #define OW_BUS_CLIENT_NAME 80
 
-/* Messages to one stream: "ow.r.". A stream answers in the order in which it takes them. */
+/* Messages to one stream: "ow.r.". A stream stores them in order. */
 struct ow_bus_flow {
 	char subject[16];    /* how their subjects begin */
 	int64_t answered_ns; /* when the newest message that was answered was sent */

@@ -17,6 +17,9 @@
 #define WINDOW_LEAST     4.0
 /* A message is lost if the stream has answered one that was sent so much later. */
 #define ORDER_NS OW_NS_PER_S
+/* Refusals and duplicates are answered at once, though earlier messages may still wait for copies to be made: they count
+ * as answers to a message that was sent earlier by this much. */
+#define AT_ONCE_NS (9 * OW_NS_PER_S)
 /* If a stream is silent, its oldest message is sent again; pauses grow from the first to the second. */
 #define SILENCE_LEAST_NS (3 * OW_NS_PER_S)
 #define SILENCE_MOST_NS  (30 * OW_NS_PER_S)
@@ -218,7 +221,7 @@ static void finish(struct ow_bus *bus, struct ow_bus_open *slot, const struct ow
 	}
 	enum ow_bus_outcome outcome = outcome_of(message, why, sizeof why);
 	if (!message->status)
-		note_answer(request.flow, request.sent_ns);
+		note_answer(request.flow, request.sent_ns - (outcome == OW_BUS_STORED ? 0 : AT_ONCE_NS));
 	if (message->status != SILENT)
 		note_outcome(bus, &request, outcome == OW_BUS_STORED || outcome == OW_BUS_DUPLICATE);
 	request.published(request.arg, outcome, why);

@@ -219,31 +219,46 @@ static void answer_one(struct slow_stream *slow, const char *skip)
 	slow->answered += slow->answered < slow->taken;
 }
 
+/* Keeps the first messages, and answers others at once. */
+static void take_or_answer(void *arg, const struct ow_bus_message *message)
+{
+	static const char text[] = "{\"stream\": \"SLOW\", \"seq\": 7, \"duplicate\": true}";
+	struct slow_stream *slow = arg;
+	if (slow->taken++ >= 5)
+		assert_int_equal(ow_bus_send(slow->bus, message->reply, text, sizeof text - 1, NULL), 0);
+}
+
 /*
  * 30 answers in 6 s are slow, and nothing is given up. Of a stream that says nothing, one message is given up, and then
- * another one. What was sent before a message that is answered is lost.
+ * another one. What was sent before a message that is answered is lost; but duplicates are answered out of turn.
  */
 static void slow_is_not_lost(void **state)
 {
 	(void)state;
 	struct ow_error err;
 	struct ow_bus *bus = connect_as("a"), *server_bus = connect_as("slow");
-	struct slow_stream slow = {.bus = server_bus}, holes = {.bus = server_bus}, mute = {.bus = server_bus};
-	struct outcomes of_slow = {0}, of_holes = {0}, of_mute = {0};
+	struct slow_stream slow = {.bus = server_bus}, holes = {.bus = server_bus}, mute = {.bus = server_bus},
+			   twice = {.bus = server_bus};
+	struct outcomes of_slow = {0}, of_holes = {0}, of_mute = {0}, of_first = {0}, of_twice = {0};
 	assert_int_equal(ow_bus_subscribe(server_bus, "slow.a.>", take_slowly, &slow, &err), 0);
 	assert_int_equal(ow_bus_subscribe(server_bus, "holes.a.>", take_slowly, &holes, &err), 0);
 	assert_int_equal(ow_bus_subscribe(server_bus, "mute.a.>", take_slowly, &mute, &err), 0);
+	assert_int_equal(ow_bus_subscribe(server_bus, "twice.a.>", take_or_answer, &twice, &err), 0);
 	ow_bus_poll(server_bus, 100);
 	for (int i = 0; i < 30; i++) {
 		assert_int_equal(ow_bus_publish(bus, "slow.a.x", NULL, "x", 1, on_published, &of_slow, &err), 0);
 		assert_int_equal(ow_bus_publish(bus, "mute.a.x", NULL, "x", 1, on_published, &of_mute, &err), 0);
 	}
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(ow_bus_publish(bus, "twice.a.x", NULL, "x", 1, on_published, &of_first, &err), 0);
 	int64_t begin = ow_clock_steady_ns(), next = begin;
 	for (unsigned sent = 0; slow.answered < 30 || of_slow.all < 30;) {
 		assert_true(ow_clock_steady_ns() - begin < INT64_C(20000000000));
 		if (ow_clock_steady_ns() >= next) {
 			next += 200000000;
 			answer_one(&slow, "");
+			assert_int_equal(ow_bus_publish(bus, "twice.a.x", NULL, "x", 1, on_published, &of_twice, &err),
+			                 0);
 			if (sent++ < 20)
 				assert_int_equal(
 					ow_bus_publish(bus, "holes.a.x", NULL, "x", 1, on_published, &of_holes, &err),
@@ -258,6 +273,8 @@ static void slow_is_not_lost(void **state)
 	assert_int_equal(of_holes.of[OW_BUS_NO_ANSWER], 1);
 	assert_in_range(of_mute.of[OW_BUS_NO_ANSWER], 1, 2);
 	assert_int_equal(of_mute.all, of_mute.of[OW_BUS_NO_ANSWER]);
+	assert_int_equal(of_first.all, 0);
+	assert_true(of_twice.of[OW_BUS_DUPLICATE] >= 20);
 	ow_bus_free(bus);
 	ow_bus_free(server_bus);
 }

@@ -163,9 +163,9 @@ class Run:
     # -- how long things take after a fault
 
     def is_normal(self):
-        """Some seconds' rows are always on their way."""
+        """Rows of some seconds, or of the last two intervals, are always on their way."""
         a = self.args
-        if not self.follower.samples or self.follower.samples[-1][2] > 4 * a.points * a.lanes * a.speed:
+        if not self.follower.samples or self.follower.samples[-1][2] > max(2, 4 * a.speed) * a.points * a.lanes:
             return False
         try:
             waiting = sum(self.nats.waiting("OW_RESULTS"))
