@@ -7,7 +7,7 @@ const SHORTEST = 10; // ms: no zoom below this
 const DRAG = 4;      // pixels that the pointer moves before it is a drag
 
 function readout(box, pairs) {
-  box.replaceChildren(...pairs.flatMap(([word, value]) => [h('span', {class: `part part-${word.split(' ')[0]}`}, h('b', {}, word), ' ', visible(value)), ' ']));
+  box.replaceChildren(...pairs.flatMap(([word, value]) => [h('span', {class: `part part-${word === 'lost' && value.startsWith('0 ') ? 'none' : word.split(' ')[0]}`}, h('b', {}, word), ' ', visible(value)), ' ']));
 }
 
 /** panels: [{series, svg, box, readout, idle}]; view: {since, until}; zoom(since, until) and out() change the address. */
