@@ -55,10 +55,16 @@ extern const char *const ow_stored_period_name[OW_PERIODS];
 /* What a lane has, of each period: the starts of its first and last row. INT64_MAX: nothing. */
 struct ow_stored_lane_times {
 	int64_t first_ns[OW_PERIODS], last_ns[OW_PERIODS];
-	int64_t length_ns; /* of its newest interval; 0: not known */
+	int64_t length_ns; /* of its newest intervals, the longest; 0: not known */
 };
 /* One for each of ow_stored_lanes, from calloc; of those that are not selected, it may say nothing. */
 int ow_stored_lane_times(struct ow_stored *stored, struct ow_stored_lane_times **ret_times, struct ow_error *err);
+/*
+ * The start of the first and of the last row. Of several periods that reach as far the shortest counts: the others begin
+ * at full minutes, hours and days. INT64_MAX and INT64_MIN: none.
+ */
+int64_t ow_stored_lane_first(const struct ow_stored_lane_times *times);
+int64_t ow_stored_lane_last(const struct ow_stored_lane_times *times);
 
 /* A part of the selected time, and what it is read from. */
 struct ow_stored_part {

@@ -111,7 +111,9 @@ static char *lane_times_sql(const struct ow_stored *stored)
 			fprintf(out, is_there ? ", (SELECT %s(r.start_ns) FROM %s r WHERE r.lane = l.id)" : ", NULL",
 			        i ? "max" : "min", ow_periods[p].table);
 	}
-	fputs(", (SELECT r.length_ns FROM result r WHERE r.lane = l.id ORDER BY r.start_ns DESC LIMIT 1) FROM lane l",
+	/* The longest of some: the last one of a run ends with it. */
+	fputs(", (SELECT max(n.length_ns) FROM (SELECT r.length_ns FROM result r WHERE r.lane = l.id "
+	      "ORDER BY r.start_ns DESC LIMIT 8) n) FROM lane l",
 	      out);
 	for (size_t i = 0; stored->chosen == 1 && i < stored->lanes; i++) {
 		if (stored->lane[i].chosen)
@@ -137,6 +139,27 @@ static void read_times(const struct ow_stored *stored, const struct ow_statement
 		t->last_ns[p] = is_there ? ow_column_integer(row, at + 1) : INT64_MAX;
 	}
 	t->length_ns = ow_column_integer(row, 1 + 2 * OW_PERIODS);
+}
+
+int64_t ow_stored_lane_first(const struct ow_stored_lane_times *times)
+{
+	int64_t first_ns = INT64_MAX;
+	for (int p = 0; p < OW_PERIODS; p++) {
+		int64_t length_ns = p == OW_PERIOD_INTERVAL ? 0 : ow_periods[p].length_ns;
+		if (times->first_ns[p] != INT64_MAX && ow_time_later(times->first_ns[p], length_ns) <= first_ns)
+			first_ns = times->first_ns[p];
+	}
+	return first_ns;
+}
+
+int64_t ow_stored_lane_last(const struct ow_stored_lane_times *times)
+{
+	int64_t last_ns = INT64_MIN;
+	for (int p = 0; p < OW_PERIODS; p++) {
+		if (times->first_ns[p] != INT64_MAX && times->last_ns[p] > last_ns)
+			last_ns = times->last_ns[p];
+	}
+	return last_ns;
 }
 
 int ow_stored_lane_times(struct ow_stored *stored, struct ow_stored_lane_times **ret_times, struct ow_error *err)

@@ -66,16 +66,9 @@ int ow_api_root(struct ow_call *call, struct ow_error *err)
 
 /* -- lanes -------------------------------------------------------------------------------------------------------- */
 
-/* The least of the first, the greatest of the last. */
 static void put_times(struct ow_json *json, const struct ow_stored_lane_times *t)
 {
-	int64_t first = INT64_MAX, last = INT64_MIN;
-	for (int p = 0; p < OW_PERIODS; p++) {
-		if (t->first_ns[p] == INT64_MAX)
-			continue;
-		first = t->first_ns[p] < first ? t->first_ns[p] : first;
-		last = t->last_ns[p] > last ? t->last_ns[p] : last;
-	}
+	int64_t first = ow_stored_lane_first(t), last = ow_stored_lane_last(t);
 	ow_json_integer_if(json, "first_ns", first != INT64_MAX, first);
 	ow_json_integer_if(json, "last_ns", last != INT64_MIN, last);
 	ow_json_integer_if(json, "interval_ns", t->length_ns > 0, t->length_ns);

@@ -20,7 +20,7 @@
 struct series {
 	const struct ow_stored_lane *lane;
 	int64_t since_ns, until_ns, bin_ns;
-	int64_t first_ns, last_ns, length_ns; /* of the lane: its first and last row, and its newest interval */
+	int64_t first_ns, last_ns, length_ns; /* of the lane: its first and last row, and its newest intervals */
 	size_t bins;
 	const struct ow_stored_sum **bin; /* NULL: nothing is stored of this time */
 	struct ow_notices notices;
@@ -61,14 +61,8 @@ static int find_lane(struct ow_call *call, struct series *s, struct ow_error *er
 		return r;
 	s->lane = &lane[at];
 	s->length_ns = times[at].length_ns;
-	s->first_ns = INT64_MAX;
-	s->last_ns = INT64_MIN;
-	for (int p = 0; p < OW_PERIODS; p++) {
-		if (times[at].first_ns[p] == INT64_MAX)
-			continue;
-		s->first_ns = times[at].first_ns[p] < s->first_ns ? times[at].first_ns[p] : s->first_ns;
-		s->last_ns = times[at].last_ns[p] > s->last_ns ? times[at].last_ns[p] : s->last_ns;
-	}
+	s->first_ns = ow_stored_lane_first(&times[at]);
+	s->last_ns = ow_stored_lane_last(&times[at]);
 	free(times);
 	return s->first_ns == INT64_MAX ? ow_error_set(err, ENODATA, "no results of this lane are stored") : 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The picture of a lane over time, as SVG: delay as bands, loss, what was measured, clocks, events. Each bin of the server is a column
 // of its own (no line between bins), so a peak of one interval is seen, and a gap is a gap.
-import {s} from './dom.js';
+import {s, visible} from './dom.js';
 import {delay, count, loss, percent, period, tickDelay, timeTicks, linearTicks, logTicks, UNKNOWN} from './format.js';
 
 const LEFT = 62, RIGHT = 10, TOP = 16, DELAY = 190, LOSS = 46, COVER = 13, CLOCK = 8, GAP = 7, AXIS = 20;
@@ -186,7 +186,7 @@ const EVENT_SHAPES = {clock: 'M-5 -5H5V5H-5Z', incident: 'M0 7L-6 -5H6Z', point:
 export function markOf(kind) {
   if (/clock|step/.test(kind)) return 'clock';
   if (/incident|broken|unmeasured/.test(kind)) return 'incident';
-  return /point|away|unknown|silent/.test(kind) ? 'point' : 'flow';
+  return /point|away|unknown|partial|silent/.test(kind) ? 'point' : 'flow';
 }
 
 function marks(view, events) {
@@ -194,7 +194,7 @@ function marks(view, events) {
   return events.filter((event) => event.time_ns / 1e6 >= view.since && event.time_ns / 1e6 < view.until).map((event) => {
     const x = round(LEFT + ((event.time_ns / 1e6 - view.since) / (view.until - view.since)) * width);
     return s('g', {class: 'event', transform: `translate(${x} 8)`},
-      s('line', {y1: 6, y2: TOP + DELAY - 8, class: 'event-line'}), s('path', {d: EVENT_SHAPES[markOf(event.kind)], class: `event-${markOf(event.kind)}`}), s('title', {}, event.text || event.kind));
+      s('line', {y1: 6, y2: TOP + DELAY - 8, class: 'event-line'}), s('path', {d: EVENT_SHAPES[markOf(event.kind)], class: `event-${markOf(event.kind)}`}), s('title', {}, visible(event.text || event.kind)));
   });
 }
 

@@ -21,10 +21,10 @@ export const h = (tag, attributes, ...children) => fill(document.createElement(t
 export const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
 // Controls, line breaks, zero-width characters and those that change the direction of text.
-const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+export const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
 
 /** The text with what cannot be seen written as \u{202e}, so that no name can look like another. */
-export const visible = (text) => String(text).replace(INVISIBLE, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+export const visible = (text) => String(text).replace(new RegExp(INVISIBLE, 'g'), (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 
 /** A name as an element of its own direction. */
 export const name = (text) => h('bdi', {}, visible(text));

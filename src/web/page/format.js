@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers and times as text. Delays are nanoseconds, times milliseconds since 1970.
 
+import {INVISIBLE} from './dom.js';
+
 export const UNKNOWN = 'unknown';
 
 const UNITS = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
@@ -110,5 +112,9 @@ export function logTicks(low, high) {
   return ticks;
 }
 
-/** A word of a shell command. */
-export const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+/** A word of a command for bash. What cannot be seen is written as \u202e, which bash understands in $'...'. */
+export function quoted(word) {
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  if (!INVISIBLE.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
+  return `$'${word.replace(/[\\']/g, '\\$&').replace(new RegExp(INVISIBLE, 'g'), (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, '0')}`)}'`;
+}

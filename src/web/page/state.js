@@ -35,9 +35,9 @@ export const cellColumns = (context) => [
   {title: 'why', wide: true, of: (cell) => visible(cell.why ?? '')},
   {title: 'lost', number: true, of: (cell) => loss(cell.lost, cell.sent, cell.loss_ratio)},
   {title: 'p50', number: true, of: (cell) => delay(cell.p50)},
-  {title: 'p99', number: true, of: (cell) => delay(cell.p99)},
+  {title: 'p99', number: true, of: (cell) => [delay(cell.p99), typeof cell.p99_low === 'number' && h('small', {}, `${delay(cell.p99_low)} to ${delay(cell.p99_high)}`)]},
   {title: 'usual p99', number: true, of: (cell) => delay(cell.usual_p99)},
   {title: 'delays of', number: true, of: (cell) => (cell.samples === null || cell.samples === undefined ? UNKNOWN : `${count(cell.samples)} packets`)},
-  {title: 'clock error', number: true, of: (cell) => (typeof cell.clock_error_ns === 'number' ? `± ${delay(cell.clock_error_ns)}` : UNKNOWN)},
+  {title: 'clock error', number: true, of: (cell) => (cell.clock_error_ns === undefined ? 'see the segment' : cell.clock_error_ns === null ? UNKNOWN : `± ${delay(cell.clock_error_ns)}`)},
   {title: 'measured', number: true, of: (cell) => percent(cell.availability)},
 ];

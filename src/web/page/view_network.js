@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network at a time: points, and an edge for each direction, by state; what the station says of it.
-import {h, s, name, table, choice, visible, debounce} from './dom.js';
+import {h, s, table, choice, visible, debounce} from './dom.js';
 import {delay, percent, count, time, span, zone} from './format.js';
 import {moment, iso} from './address.js';
 import {layout, fit} from './layout.js';
-import {STATES, badge, legend, worse, rank, cellText, cellLink, cellColumns} from './state.js';
+import {STATES, badge, legend, worse, cellText, cellLink, cellColumns} from './state.js';
 import {incidentList} from './incidents.js';
 
 const WINDOWS = [['10s', 10e3], ['1min', 60e3], ['5min', 300e3], ['15min', 900e3], ['1h', 3600e3], ['24h', 86400e3]];
@@ -50,8 +50,22 @@ function curve(a, b, radius) {
     tip: {x: to.x, y: to.y, angle: (Math.atan2(to.y - middle.y, to.x - middle.x) * 180) / Math.PI}};
 }
 
-/** The cell of an edge that is worst: what a click leads to. */
-const worstCell = (edge, cells) => (edge.lanes || []).map((i) => cells[i]).filter(Boolean).sort(worse)[0] || {...edge, class: null, lost: null, p50: null, samples: null};
+/** One edge for each direction in which there is a lane: its worst cell, and the packets of all. */
+function directed(network) {
+  const found = new Map();
+  for (const edge of network.edges) {
+    const cells = (edge.lanes || []).map((i) => network.cells[i]).filter(Boolean);
+    if (!cells.length) cells.push({...edge, class: null, lost: null, p50: null, samples: null});
+    for (const cell of cells) {
+      const key = JSON.stringify([cell.from, cell.to]);
+      const one = found.get(key) || {from: cell.from, to: cell.to, cell, sent: 0};
+      one.sent += cell.sent || 0;
+      if (worse(cell, one.cell) < 0) one.cell = cell;
+      found.set(key, {...one, state: STATES[one.cell.state] ? one.cell.state : 'unknown', loss_ratio: one.cell.loss_ratio, p99: one.cell.p99});
+    }
+  }
+  return [...found.values()];
+}
 
 function edgeElement(context, edge, cell, at, position, most, labels) {
   const [a, b] = [position.get(edge.from), position.get(edge.to)];
@@ -81,20 +95,20 @@ function pointElement(context, point, p, neighbours, width) {
     s('text', {x: side.x, y: side.y, 'text-anchor': side.anchor}, label));
 }
 
-function map(context, network, lanes, at) {
+function map(context, network, all, lanes, at) {
   const width = Math.max(300, context.width - 2), narrow = width < 600;
   const height = Math.round(Math.min(narrow ? 420 : 560, Math.max(260, width * 0.55)));
   const side = narrow ? 46 : 90;
   const position = places(network, lanes);
   for (const [one, p] of position) position.set(one, {x: side + p.x * (width - 2 * side), y: 34 + p.y * (height - 68)});
   const known = (edge) => position.has(edge.from) && position.has(edge.to);
-  const edges = network.edges.filter(known).sort((a, b) => -worse(a, b));
+  const edges = all.filter(known).sort((a, b) => -worse(a, b));
   const most = Math.max(1, ...edges.map((edge) => edge.sent || 0));
   const labels = edges.filter((edge) => edge.state !== 'good').length <= LABELS && !narrow;
   const neighbours = new Map(network.points.map((p) => [p.point, []]));
   for (const edge of edges) neighbours.get(edge.from)?.push(position.get(edge.to));
   const svg = s('svg', {width, height, viewBox: `0 0 ${width} ${height}`, class: 'map', role: 'group', 'aria-label': 'Map of the network. Each edge is a link to its segment.'},
-    edges.map((edge) => edgeElement(context, edge, worstCell(edge, network.cells), at, position, most, labels)),
+    edges.map((edge) => edgeElement(context, edge, edge.cell, at, position, most, labels)),
     network.points.filter((p) => position.has(p.point)).map((p) => pointElement(context, p, position.get(p.point), neighbours.get(p.point) || [], width)));
   return h('section', {class: 'panel map-panel', 'aria-label': 'Map'}, svg);
 }
@@ -117,9 +131,9 @@ function slider(context, at, length) {
     choice('The last', (WINDOWS.find(([, one]) => one === length) || WINDOWS[2])[0], WINDOWS.map(([word, one]) => [word, span(one)]), (word) => go({window: word})));
 }
 
-function summary(network) {
-  const states = Object.keys(STATES).map((state) => [state, network.edges.filter((edge) => (STATES[edge.state] ? edge.state : 'unknown') === state).length]).filter(([, n]) => n);
-  return h('p', {class: 'verdict', data: {edges: network.edges.length}}, `${count(network.points.length)} points, ${count(network.edges.length)} directed edges: `,
+function summary(network, edges) {
+  const states = Object.keys(STATES).map((state) => [state, edges.filter((edge) => edge.state === state).length]).filter(([, n]) => n);
+  return h('p', {class: 'verdict', data: {edges: edges.length}}, `${count(network.points.length)} points, ${count(edges.length)} edges (each direction is one): `,
     states.map(([state, n], i) => [i ? ', ' : '', `${count(n)} `, badge(state)]), '.');
 }
 
@@ -129,9 +143,10 @@ export async function view(context) {
   const window = {from: at - length, to: at};
   const [network, verdicts] = await Promise.all([get('network', {at_ns: `${Math.round(at)}000000`, window_ns: `${length}000000`}),
     get('verdicts', {since_ns: `${Math.round(at - Math.max(length, 3600e3))}000000`, until_ns: `${Math.round(at)}000000`}).catch((error) => ({error: error.message, incidents: []}))]);
+  const edges = directed(network);
   const bad = network.cells.filter((cell) => cell.state !== 'good').sort(worse);
   const good = network.cells.filter((cell) => cell.state === 'good').sort(worse);
-  return [h('h1', {}, 'Network'), slider(context, at, length), summary(network), map(context, network, lanes, window), legend(),
+  return [h('h1', {}, 'Network'), slider(context, at, length), summary(network, edges), map(context, network, edges, lanes, window), legend(),
     incidentList(context, verdicts, `What is wrong, and why (${span(Math.max(length, 3600e3))} before ${time(at)})`),
     network.disagreements?.length ? h('section', {class: 'panel'}, h('h2', {}, 'The map and the packets disagree'), h('ul', {}, network.disagreements.map((one) => h('li', {}, visible(typeof one === 'string' ? one : one.text || JSON.stringify(one)))))) : null,
     h('h2', {}, 'Lanes, worst first'), table(`Lanes in the ${span(length)} before ${time(at)}`, cellColumns(context), [...bad, ...good].slice(0, 400), {data: {cells: 1}})];

@@ -102,12 +102,12 @@ function panelOf(lane, series, svg, range) {
 function causeList(series, range) {
   const causes = causesIn(series, range.since, range.until);
   if (!causes.length) return null;
-  const more = causes.length > 3 || series.causes_omitted;
+  const more = causes.length > 3 || series.causes_omitted > 0;
   const item = (cause) => h('li', {class: `cause cause-${cause.status}`}, h('i', {class: `key key-${cause.status}`}),
     `${count(cause.intervals)} ${cause.status}: ${visible(cause.cause || cause.cause_code)}, ${period(cause.start_ns / 1e6, cause.end_ns / 1e6)}`);
   return h('div', {class: 'causes'}, h('ul', {}, causes.slice(0, 3).map(item)),
     more && h('details', {}, h('summary', {}, `${causes.length - 3 + (series.causes_omitted || 0)} more times that are not or not fully measured`),
-      h('ul', {}, causes.slice(3).map(item)), series.causes_omitted && h('p', {}, `${count(series.causes_omitted)} more are not listed.`)));
+      h('ul', {}, causes.slice(3).map(item)), series.causes_omitted > 0 && h('p', {}, `${count(series.causes_omitted)} more are not listed.`)));
 }
 
 const quantile = (sum, q) => (sum.delay_ns ? sum.delay_ns.quantiles?.[q] : null);
@@ -145,7 +145,7 @@ function distributionOf(sum, width) {
 
 function rawTable(lane, answer) {
   const mark = {measured: '', partial: '!', unknown: '?'};
-  const rows = answer.results.map((result) => ({...result, rowClass: `row-${result.status}`}));
+  const rows = answer.results.map((result) => ({...result, rowClass: `row-${result.status}`})).sort((a, b) => b.start_ns - a.start_ns);
   return h('section', {class: 'panel'}, table(`${answer.truncated ? `The newest ${rows.length} intervals` : `All ${rows.length} intervals`} of ${laneText(lane)}`, [
     {title: 'start', of: (r) => `${time(r.start_ns / 1e6)}${r.final === false ? ' ~' : ''} ${mark[r.status] ?? ''}`},
     {title: 'sent', number: true, of: (r) => count(r.sent)}, {title: 'lost', number: true, of: (r) => count(r.lost)}, {title: 'loss', number: true, of: (r) => percent(r.loss_ratio)},
