@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway fleet status: who is there, and how they are. */
-#include "base/clock.h"
 #include "cli/fleet.h"
 #include "cli/shared_options.h"
 #include "cli/terminal.h"
-#include "fleet/rollout.h"
+#include "fleet/fleet_status.h"
 #include "report/fleet_status.h"
 
 #include <errno.h>
@@ -50,53 +49,21 @@ static void help(void)
 	      stdout);
 }
 
-static int gather(const struct ow_fleet *fleet, struct ow_fleet_point **ret_points, struct ow_fleet_status *ret_status,
-                  struct ow_healths *healths, struct ow_error *err)
-{
-	struct ow_bus *bus = NULL;
-	size_t count = 0;
-	int r = ow_fleet_points(fleet, ret_points, &count, err);
-	if (r == 0)
-		r = ow_control_open(fleet, "controller", &bus, err);
-	if (r == 0)
-		r = ow_control_setup(fleet, bus, err);
-	if (r == 0)
-		r = ow_healths_read(healths, bus, err);
-	ow_bus_free(bus);
-	uint64_t *desired = r == 0 ? calloc(count + 1, sizeof *desired) : NULL;
-	if (r == 0 && !desired)
-		r = ow_error_set(err, ENOMEM, "not enough memory");
-	for (size_t i = 0; desired && i < count; i++)
-		desired[i] = ow_applied_version(fleet, (*ret_points)[i].name);
-	*ret_status = (struct ow_fleet_status){.point = *ret_points,
-	                                       .count = count,
-	                                       .healths = healths,
-	                                       .desired = desired,
-	                                       .now_ns = ow_clock_real_ns()};
-	return r;
-}
-
 static int show(const struct arguments *args, struct ow_error *err)
 {
-	struct ow_fleet *fleet = NULL;
-	struct ow_fleet_point *points = NULL;
-	struct ow_healths healths = {0};
 	struct ow_fleet_status status = {0};
-	size_t problems = 0;
-	int r = ow_fleet_open_to_look(ow_cli_fleet_dir(args->dir), &fleet, err);
-	if (r == 0)
-		r = gather(fleet, &points, &status, &healths, err);
-	if (r == 0 && args->json) {
+	size_t problems;
+	int r = ow_fleet_status_read(ow_cli_fleet_dir(args->dir), "controller", &status, err);
+	if (r < 0)
+		return r;
+	if (args->json) {
 		problems = ow_report_fleet_json(stdout, &status);
-	} else if (r == 0) {
+	} else {
 		struct ow_style style = ow_terminal_style(stdout, args->no_color);
 		problems = ow_report_fleet_text(stdout, &style, &status);
 	}
-	free(status.desired);
-	free(points);
-	ow_healths_done(&healths);
-	ow_fleet_close(fleet);
-	return r < 0 ? r : problems > 0;
+	ow_fleet_status_done(&status);
+	return problems > 0;
 }
 
 int ow_cli_fleet_status(int argc, char **argv)

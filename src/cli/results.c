@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "fleet/seconds.h"
 #include "report/interval_render.h"
 #include "result/result_json.h"
 #include "store/postgres.h"
@@ -30,7 +31,7 @@
 struct arguments {
 	const char *store;
 	struct ow_stored_filter filter;
-	const char *since, *until, *csv, *plot, *copy_to;
+	const char *since, *until, *csv, *plot, *copy_to, *fleet;
 	uint64_t limit, worst;
 	enum ow_stored_by by;
 	enum ow_stored_group group;
@@ -77,6 +78,9 @@ static const struct ow_option options[] = {
          "interval, minute, hour or day: results as they were measured, or added up (default: the shortest that still "
          "has all of the time; for sums and plots of more than 2 days minutes, of more than 60 days hours; of a "
          "server, minutes)."},
+	{"fleet", 0, "DIR", ow_option_text, FIELD(fleet),
+         "With --since: results of intervals that the server does not have are fetched from the points of this fleet, "
+         "whose folder is DIR. What a point does not give is listed as missing."},
 	{"final", 0, NULL, ow_option_flag, FIELD(filter.final),
          "Only final results, which late packets can no longer change."},
 
@@ -134,6 +138,7 @@ static void help(void)
 	      "  oneway results results.db --since -24h --plot day.svg\n"
 	      "  oneway results results.db --since -365d --summary --plot year.svg\n"
 	      "  oneway results postgresql://reader@db/oneway --since -7d --period hour\n"
+	      "  oneway results postgresql:///oneway --fleet /etc/oneway/fleet --since -5min\n"
 	      "  oneway results results.db --since -1h --max-loss 0.1% --summary || echo bad\n",
 	      stdout);
 }
@@ -221,6 +226,10 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 		return ow_error_set(err, EINVAL, "--copy-to copies, and prints or writes nothing else");
 	if (args->copy_to && !ow_postgres_is_url(args->copy_to))
 		return ow_error_set(err, EINVAL, "--copy-to needs the URL of a server: postgresql://...");
+	if (args->fleet && !ow_postgres_is_url(args->store))
+		return ow_error_set(err, EINVAL, "--fleet is for a server of a fleet: postgresql://...");
+	if (args->fleet && (!args->since || args->period > OW_PERIOD_INTERVAL || args->events || args->copy_to))
+		return ow_error_set(err, EINVAL, "--fleet is for results of intervals, and needs --since");
 	const char *outputs[] = {args->csv, args->plot};
 	for (int i = 0; i < 2; i++) {
 		if (outputs[i] && ow_same_file(outputs[i], args->store))
@@ -242,7 +251,11 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	int r = read_operands(operands, argv + 1, args, err);
 	if (r == 0)
 		r = read_times(args, err);
-	return r < 0 ? r : check_arguments(args, err);
+	if (r == 0)
+		r = check_arguments(args, err);
+	if (r == 0 && args->fleet)
+		args->period = OW_PERIOD_INTERVAL;
+	return r;
 }
 
 /* -- output ------------------------------------------------------------------------------------------------------- */
@@ -521,6 +534,35 @@ static int check_thresholds(struct ow_stored *stored, const struct arguments *ar
 	return crossed ? OW_EXIT_CROSSED : OW_EXIT_OK;
 }
 
+/* -- results that are still at the points ------------------------------------------------------------------------- */
+
+#define FETCH_MS 8000
+
+static void say_missing(const struct ow_stored *stored, const struct ow_seconds_missing *m)
+{
+	size_t lanes;
+	const struct ow_stored_lane *l = &ow_stored_lanes(stored, &lanes)[m->lane];
+	char name[4 * OW_RESULT_NAME], clean[4 * OW_RESULT_NAME], since[OW_FORMAT], until[OW_FORMAT];
+	snprintf(name, sizeof name, "%s/%s %s>%s", l->segment, l->class_name, l->from, l->to);
+	ow_format_clean(name, false, clean, sizeof clean);
+	ow_cli_say("oneway results: missing: %s, %s to %s: %s", clean,
+	           ow_format_local(m->since_ns, "%Y-%m-%d %T", since), ow_format_local(m->until_ns, "%T", until),
+	           m->why);
+}
+
+static int fetch(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	struct ow_seconds seconds;
+	if (!args->fleet)
+		return 0;
+	int r = ow_seconds_fetch(args->fleet, stored, args->filter.since_ns, args->filter.until_ns, FETCH_MS, &seconds,
+	                         err);
+	for (size_t i = 0; r == 0 && i < seconds.count; i++)
+		say_missing(stored, &seconds.missing[i]);
+	ow_seconds_done(&seconds);
+	return r;
+}
+
 /* -- the command -------------------------------------------------------------------------------------------------- */
 
 static int put_all(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
@@ -531,7 +573,7 @@ static int put_all(struct ow_stored *stored, const struct arguments *args, struc
 	int r = ow_stored_choose(stored, &filter, err);
 	if (r < 0)
 		return r;
-	if ((r = choose_period(stored, args, err)) < 0)
+	if ((r = choose_period(stored, args, err)) < 0 || (r = fetch(stored, args, err)) < 0)
 		return r;
 	if (ow_stored_caveat(stored, &caveat))
 		ow_cli_say("oneway results: %s", caveat.text);

@@ -9,13 +9,13 @@
 #include "fleet/membership.h"
 #include "fleet/outbox.h"
 #include "fleet/positions.h"
+#include "fleet/question.h"
 #include "fleet/recent_rows.h"
 #include "fleet/result_batch.h"
 #include "fleet/spool.h"
 #include "sandbox/guard.h"
 #include "sandbox/privileges.h"
 #include <errno.h>
-#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +40,8 @@
 #define HEALTH_BYTES   (64u << 10)
 #define SERVERS_BYTES  4096
 /* What the fleet may ask for at a time, and how many such questions may wait. */
-#define ASKED_MAX   64
-#define ASKED_SPAN  (25 * 3600 * OW_NS_PER_S)
-#define ASKED_BYTES 4096
+#define ASKED_MAX     1024
+#define QUESTIONS_MAX 1000 /* the others are for what is unusual */
 /* Parts in which these are answered. */
 #define PART_NS        (60 * OW_NS_PER_S)
 #define MINUTE_PART_NS (6 * 3600 * OW_NS_PER_S)
@@ -262,36 +261,78 @@ static int look(struct ow_agent *agent, int64_t now_ns, struct ow_error *err)
 	return 0;
 }
 
+/* -- the store ---------------------------------------------------------------------------------------------------- */
+
+static void find_positions(struct ow_agent *agent, int64_t now_ns)
+{
+	struct ow_positions *p = agent->positions;
+	int64_t created_ns = ow_spool_created_ns(agent->spool);
+	bool same = ow_positions_get(p, "store", 0) == created_ns;
+	agent->minute_place = same ? ow_positions_get(p, "minute", -1) : -1;
+	if (agent->minute_place < 0)
+		agent->minute_place = first_minute(agent, now_ns);
+	agent->event_place = same ? ow_positions_get(p, "event", 0) : 0;
+	agent->sample_place = same ? ow_positions_get(p, "sample", 0) : 0;
+	agent->send_from_ns = ow_positions_get(p, "look_ns", now_ns);
+	if (agent->send_from_ns < now_ns - LOOK_BACK_NS || agent->send_from_ns > now_ns)
+		agent->send_from_ns = now_ns - LOOK_BACK_NS;
+	agent->look_ns = agent->send_from_ns - LEARN_NS;
+	ow_positions_set(p, "store", created_ns);
+	ow_positions_set(p, "minute", agent->minute_place);
+}
+
+/* A store of which the tables were made or changed in the meantime is opened anew. */
+static int open_spool(struct ow_agent *agent, int64_t now_ns, struct ow_error *err)
+{
+	if (agent->spool)
+		return 0;
+	int r = ow_spool_open(agent->options.store, &agent->spool, err);
+	if (r == 0)
+		find_positions(agent, now_ns);
+	return r;
+}
+
 /* -- what the fleet asks for -------------------------------------------------------------------------------------- */
 
-static bool read_question(const struct ow_bus_message *message, struct asked *ret_asked)
+/* Returns NULL, or why nothing will be sent. */
+static const char *take_question(struct ow_agent *agent, const struct ow_question *q, struct ow_answer *answer)
 {
-	json_t *json = message->size <= ASKED_BYTES ? json_loadb(message->data, message->size, 0, NULL) : NULL;
-	const char *period = json_string_value(json_object_get(json, "period"));
-	const json_t *since = json_object_get(json, "since_ns"), *until = json_object_get(json, "until_ns");
-	bool good = period && json_is_integer(since) && json_is_integer(until);
-	*ret_asked = (struct asked){.since_ns = json_integer_value(since), .until_ns = json_integer_value(until)};
-	int64_t span = 0;
-	good = good && !__builtin_sub_overflow(ret_asked->until_ns, ret_asked->since_ns, &span) && span > 0 &&
-	       span <= ASKED_SPAN;
-	while (good && strcmp(ow_periods[ret_asked->period].table, period) != 0)
-		good = ++ret_asked->period < OW_PERIOD_HOUR;
-	json_decref(json);
-	return good;
+	struct asked asked = {.period = q->period, .since_ns = q->since_ns, .until_ns = q->until_ns};
+	struct ow_error err;
+	if (open_spool(agent, ow_clock_real_ns(), &err) < 0)
+		return "has no store yet";
+	if (agent->asked_count >= QUESTIONS_MAX)
+		return "has too many questions to answer";
+	if (*q->segment && (asked.lane = ow_spool_lane(agent->spool, q)) == 0)
+		return "does not have this lane";
+	if (ow_spool_count(agent->spool, q, asked.lane, &answer->rows, &answer->first_ns, &err) < 0) {
+		complain(agent, &err);
+		return "cannot read its store";
+	}
+	ask(agent, &asked);
+	agent->read_next_ns = 0;
+	return NULL;
 }
 
 static void on_question(void *arg, const struct ow_bus_message *message)
 {
 	struct ow_agent *agent = arg;
-	struct asked asked;
+	struct ow_question question;
+	struct ow_answer answer = {0};
 	struct ow_error err;
-	if (read_question(message, &asked)) {
-		ask(agent, &asked);
-		return;
+	const char *why = "does not understand the question";
+	if (ow_question_read(message->data, message->size, &question)) {
+		why = take_question(agent, &question, &answer);
+	} else {
+		ow_error_set(&err, EPROTO, "fleet: a question that is not understood: %.*s",
+		             (int)(message->size < 100 ? message->size : 100), (const char *)message->data);
+		complain(agent, &err);
 	}
-	ow_error_set(&err, EPROTO, "fleet: a question that is not understood: %.*s",
-	             (int)(message->size < 100 ? message->size : 100), (const char *)message->data);
-	complain(agent, &err);
+	snprintf(answer.error, sizeof answer.error, "%s", why ? why : "");
+	char *text = *message->reply ? ow_answer_text(&answer) : NULL;
+	if (text)
+		ow_bus_send(agent->bus, message->reply, text, strlen(text), NULL);
+	free(text);
 }
 
 /* -- events, samples, health -------------------------------------------------------------------------------------- */
@@ -359,7 +400,7 @@ static void send_health(struct ow_agent *agent, int64_t now_ns)
 	free(text);
 }
 
-/* -- the store ---------------------------------------------------------------------------------------------------- */
+/* -- what has arrived --------------------------------------------------------------------------------------------- */
 
 static void on_minutes(void *arg, int64_t place)
 {
@@ -384,35 +425,6 @@ static void on_samples(void *arg, int64_t place)
 {
 	struct ow_agent *agent = arg;
 	ow_positions_set(agent->positions, "sample", place);
-}
-
-static void find_positions(struct ow_agent *agent, int64_t now_ns)
-{
-	struct ow_positions *p = agent->positions;
-	int64_t created_ns = ow_spool_created_ns(agent->spool);
-	bool same = ow_positions_get(p, "store", 0) == created_ns;
-	agent->minute_place = same ? ow_positions_get(p, "minute", -1) : -1;
-	if (agent->minute_place < 0)
-		agent->minute_place = first_minute(agent, now_ns);
-	agent->event_place = same ? ow_positions_get(p, "event", 0) : 0;
-	agent->sample_place = same ? ow_positions_get(p, "sample", 0) : 0;
-	agent->send_from_ns = ow_positions_get(p, "look_ns", now_ns);
-	if (agent->send_from_ns < now_ns - LOOK_BACK_NS || agent->send_from_ns > now_ns)
-		agent->send_from_ns = now_ns - LOOK_BACK_NS;
-	agent->look_ns = agent->send_from_ns - LEARN_NS;
-	ow_positions_set(p, "store", created_ns);
-	ow_positions_set(p, "minute", agent->minute_place);
-}
-
-/* A store of which the tables were made or changed in the meantime is opened anew. */
-static int open_spool(struct ow_agent *agent, int64_t now_ns, struct ow_error *err)
-{
-	if (agent->spool)
-		return 0;
-	int r = ow_spool_open(agent->options.store, &agent->spool, err);
-	if (r == 0)
-		find_positions(agent, now_ns);
-	return r;
 }
 
 static int read_store(struct ow_agent *agent, int64_t now_ns, struct ow_error *err)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/random.h>
 
 /* A server that is silent for this long, twice, is given up. */
@@ -262,6 +263,17 @@ static int status_of(natsMsg *message)
 	return status > 0 && status < 1000 ? (int)status : 503;
 }
 
+/* "2026-11-15T10:02:30.123456789Z", of a stored message that was asked for; 0 = it has none. */
+static int64_t stored_of(natsMsg *message)
+{
+	const char *text = NULL;
+	struct tm tm = {0};
+	if (natsMsgHeader_Get(message, "Nats-Time-Stamp", &text) != NATS_OK || !text)
+		return 0;
+	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	return end ? (int64_t)timegm(&tm) * OW_NS_PER_S : 0;
+}
+
 static uint64_t sequence_of(natsMsg *message)
 {
 	const char *text = NULL;
@@ -285,6 +297,7 @@ static void handle_message(struct ow_bus *bus, unsigned id, natsMsg *from)
 	                                 .data = natsMsg_GetData(from),
 	                                 .size = (size_t)natsMsg_GetDataLength(from),
 	                                 .sequence = sequence_of(from),
+	                                 .stored_ns = stored_of(from),
 	                                 .status = status_of(from)};
 	const struct ow_bus_subscription *subscription = subscription_of(bus, id);
 	if (subscription)

@@ -54,7 +54,9 @@ struct ow_bus_message {
 	size_t size;
 	/* Of a stored message that was asked for or republished: its place in the stream. Otherwise 0. */
 	uint64_t sequence;
-	int64_t stored_ns; /* when a server stored a message of ow_bus_each, by its clock; otherwise 0 */
+	/* When a server stored it, by its clock: of a message of ow_bus_each, or one that was asked for, in whole seconds.
+	 * Otherwise 0. */
+	int64_t stored_ns;
 	/* 0: a message. Otherwise there is no data: 404 not found, 408 time-out, 503 nobody answers. */
 	int status;
 };

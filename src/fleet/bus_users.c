@@ -29,8 +29,8 @@ static const char *const collector_publish[] = {"$JS.API.STREAM.INFO.*",
 static const char *const collector_subscribe[] = {"_IN.service.collector.>", NULL};
 static const struct permissions of_collector = {collector_publish, collector_subscribe};
 
-/* The station listens, and adds events of its own. */
-static const char *const station_publish[] = {"ow.e.station", "ow.q.*", NULL};
+/* The station and pages listen, ask, and add events of their own. */
+static const char *const station_publish[] = {"ow.e.station", "ow.q.*", "$JS.API.DIRECT.GET.OW_HEALTH.ow.h.*", NULL};
 static const char *const station_subscribe[] = {"_IN.service.station.>", "ow.r.*", "ow.s.*", "ow.e.*", "ow.h.*", NULL};
 static const struct permissions of_station = {station_publish, station_subscribe};
 
@@ -59,7 +59,8 @@ static void print_user(FILE *out, const char *uri, const struct permissions *may
 	print_subjects(out, "publish", may->publish, name);
 	fputs(", ", out);
 	print_subjects(out, "subscribe", may->subscribe, name);
-	fputs("}}\n", out);
+	/* Points say whether they have what they are asked for. */
+	fputs(may == &of_point ? ", allow_responses: {max: 1, expires: \"1m\"}}}\n" : "}}\n", out);
 }
 
 static void print_service(FILE *out, const char *name, uint64_t generation, const struct permissions *may)

@@ -3,9 +3,9 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/json_writer.h"
 #include "base/time.h"
 #include "fleet/point_limit.h"
+#include "fleet/question.h"
 #include "fleet/result_batch.h"
 #include "fleet/streams.h"
 #include "store/postgres_gaps.h"
@@ -352,29 +352,14 @@ static bool was_asked(const struct ow_collector *c, const char *point, const str
 	return false;
 }
 
-static char *question(const struct ow_postgres_gap *gap)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		return NULL;
-	struct ow_json json = {.out = out};
-	ow_json_object(&json, NULL);
-	ow_json_string(&json, "period", ow_periods[OW_PERIOD_MINUTE].table);
-	ow_json_integer(&json, "since_ns", gap->since_ns);
-	ow_json_integer(&json, "until_ns", gap->until_ns);
-	ow_json_end(&json);
-	fclose(out);
-	return text;
-}
-
 /* Once for each gap: a point that was not running has nothing to send. */
 static void ask_point(struct ow_collector *c, const char *point, const struct ow_postgres_gap *gap)
 {
+	struct ow_question question = {
+		.period = OW_PERIOD_MINUTE, .since_ns = gap->since_ns, .until_ns = gap->until_ns};
 	char subject[OW_BUS_SUBJECT], *text = NULL;
 	if (strlen(point) >= POINT_NAME || strpbrk(point, " *>.\t\r\n") || was_asked(c, point, gap) ||
-	    !(text = question(gap)))
+	    !(text = ow_question_text(&question)))
 		return;
 	snprintf(subject, sizeof subject, "ow.q.%s", point);
 	if (ow_bus_send(c->bus, subject, text, strlen(text), NULL) == 0) {

@@ -13,6 +13,8 @@
 
 #define CONNECT_MS 10000
 #define READ_TRIES 3
+/* Questions at a time. */
+#define OPEN_MAX 256
 
 /* "a\nb\n" becomes "a,b". */
 static int read_urls(const struct ow_fleet *fleet, char **ret_urls, struct ow_error *err)
@@ -112,6 +114,54 @@ int ow_healths_read(struct ow_healths *healths, struct ow_bus *bus, struct ow_er
 		healths->count = healths->damaged = 0;
 		r = ow_bus_each(bus, OW_STREAM_HEALTH, "ow.h.>", true, take, healths, err);
 	}
+	return r;
+}
+
+/* A question for the health of a point. */
+struct health_question {
+	struct ow_healths *healths;
+	const char *point;
+	size_t *open;
+	int *status; /* why a question has failed */
+};
+
+static void on_health(void *arg, const struct ow_bus_message *message)
+{
+	const struct health_question *q = arg;
+	char subject[OW_BUS_SUBJECT];
+	struct ow_bus_message of_point = *message;
+	--*q->open;
+	snprintf(subject, sizeof subject, "ow.h.%s", q->point);
+	of_point.subject = subject;
+	if (!message->status)
+		take(q->healths, &of_point);
+	else if (message->status != 404)
+		*q->status = message->status;
+}
+
+int ow_healths_get(struct ow_healths *healths, struct ow_bus *bus, const struct ow_fleet_point *points, size_t count,
+                   struct ow_error *err)
+{
+	struct health_question *question = calloc(count + 1, sizeof *question);
+	char subject[OW_BUS_SUBJECT], last[OW_BUS_SUBJECT];
+	size_t open = 0;
+	int r = question ? 0 : ow_error_set(err, ENOMEM, "not enough memory"), status = 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		question[i] = (struct health_question){healths, points[i].name, &open, &status};
+		snprintf(subject, sizeof subject, "ow.h.%s", points[i].name);
+		ow_bus_get_subject(OW_STREAM_HEALTH, subject, last);
+		r = ow_bus_request(bus, last, NULL, 0, on_health, &question[i], err);
+		open += r == 0;
+		while (open >= OPEN_MAX)
+			ow_bus_poll(bus, 100);
+	}
+	/* Each question has an end of its own. */
+	while (open)
+		ow_bus_poll(bus, 100);
+	free(question);
+	if (r == 0 && status)
+		r = ow_error_set(err, ETIMEDOUT, "the bus does not say how the points are: %s",
+		                 status == 503 ? "there is no stream " OW_STREAM_HEALTH : "no answer");
 	return r;
 }
 

@@ -20,8 +20,11 @@ struct ow_healths {
 };
 void ow_healths_done(struct ow_healths *healths);
 const struct ow_health *ow_healths_find(const struct ow_healths *healths, const char *point);
-/* Reads all of them. */
+/* Reads all of them, as the controller. */
 int ow_healths_read(struct ow_healths *healths, struct ow_bus *bus, struct ow_error *err);
+/* Reads those of these points, by questions that any service may ask. */
+int ow_healths_get(struct ow_healths *healths, struct ow_bus *bus, const struct ow_fleet_point *points, size_t count,
+                   struct ow_error *err);
 /* Whether the bus got a report of the point in the last half minute; an agent also sends what is old. */
 bool ow_health_is_heard(const struct ow_health *health, int64_t now_ns);
 /* Whether it did, and the point wrote the report in that time. */

@@ -38,6 +38,7 @@ enum ow_fleet_state {
 	OW_FLEET_WAITING,  /* it may fetch a certificate with its token */
 	OW_FLEET_ENROLLED, /* it has a certificate */
 	OW_FLEET_REVOKED,
+	OW_FLEET_PLANNED, /* it has something to measure, and was never enrolled; not in its record */
 };
 
 /* A point, as the fleet knows it. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum type { TEXT, COUNT, INTEGER, FLAG };
+enum type { TEXT, COUNT, INTEGER, FLAG, CLOCK_ERROR /* null: not known */ };
 
 struct field {
 	const char *name;
@@ -38,7 +38,7 @@ static const struct field fields[] = {
 	FIELD(memory_bytes, COUNT),
 	FIELD(clock_known, FLAG),
 	FIELD(clock_synchronised, FLAG),
-	FIELD(clock_error_ns, INTEGER),
+	FIELD(clock_error_ns, CLOCK_ERROR),
 	FIELD(last_result_ns, INTEGER),
 	FIELD(certificate_until_s, INTEGER),
 	FIELD(config_version, COUNT),
@@ -48,8 +48,10 @@ static const struct field fields[] = {
 };
 #define FIELDS (sizeof fields / sizeof *fields)
 
-void ow_health_members(struct ow_json *json, const char *name, const struct ow_health *health)
+/* unknown: with a null for what is not known; a reader of an earlier version refuses that. */
+static void put(struct ow_json *json, const char *name, const struct ow_health *health, bool unknown)
 {
+	bool clock = health->clock_known && health->clock_synchronised;
 	ow_json_object(json, name);
 	for (size_t i = 0; i < FIELDS; i++) {
 		const struct field *f = &fields[i];
@@ -58,27 +60,35 @@ void ow_health_members(struct ow_json *json, const char *name, const struct ow_h
 			ow_json_string(json, f->name, value);
 		else if (f->type == COUNT)
 			ow_json_count(json, f->name, *(const uint64_t *)value);
+		else if (f->type == CLOCK_ERROR && (clock || unknown))
+			ow_json_integer_if(json, f->name, clock, *(const int64_t *)value);
 		else if (f->type == INTEGER)
 			ow_json_integer(json, f->name, *(const int64_t *)value);
-		else
+		else if (f->type == FLAG)
 			ow_json_flag(json, f->name, *(const bool *)value);
 	}
 	ow_json_end(json);
 }
 
+void ow_health_members(struct ow_json *json, const char *name, const struct ow_health *health)
+{
+	put(json, name, health, true);
+}
+
 void ow_health_print(FILE *out, const struct ow_health *health)
 {
 	struct ow_json json = {.out = out};
-	ow_health_members(&json, NULL, health);
+	put(&json, NULL, health, false);
 }
 
 /* A point can publish anything as its health: texts are made clean, and numbers have their type. */
 static int take(const struct field *f, const json_t *member, struct ow_health *health)
 {
 	void *value = (char *)health + f->offset;
-	bool good = f->type == TEXT   ? json_is_string(member)
-	            : f->type == FLAG ? json_is_boolean(member)
-	                              : json_is_integer(member);
+	bool good = f->type == TEXT          ? json_is_string(member)
+	            : f->type == FLAG        ? json_is_boolean(member)
+	            : f->type == CLOCK_ERROR ? json_is_integer(member) || json_is_null(member)
+	                                     : json_is_integer(member);
 	if (!good)
 		return -EINVAL;
 	if (f->type == TEXT) {
@@ -86,7 +96,7 @@ static int take(const struct field *f, const json_t *member, struct ow_health *h
 		ow_utf8_clean(value);
 	} else if (f->type == FLAG) {
 		*(bool *)value = json_is_true(member);
-	} else if (f->type == INTEGER) {
+	} else if (f->type == INTEGER || f->type == CLOCK_ERROR) {
 		*(int64_t *)value = json_integer_value(member);
 	} else {
 		*(uint64_t *)value = json_integer_value(member) < 0 ? 0 : (uint64_t)json_integer_value(member);

@@ -77,9 +77,8 @@ static bool is_planned(const struct ow_fleet_plan *plan, const char *name)
 	return false;
 }
 
-/* Points that were led, and are not in the plan. */
-static int add_removed(const struct ow_fleet *fleet, const struct ow_fleet_plan *plan, struct ow_changes *changes,
-                       uint64_t *ref_version)
+/* Every point that was ever led. */
+static int each_led(const struct ow_fleet *fleet, int (*each)(void *arg, const char *name), void *arg)
 {
 	char *folder = ow_state_path(fleet->path, "desired"), name[OW_POINT_NAME];
 	DIR *list = folder ? opendir(folder) : NULL;
@@ -89,16 +88,50 @@ static int add_removed(const struct ow_fleet *fleet, const struct ow_fleet_plan 
 		if (!dot || strcmp(dot, ".yaml") != 0 || dot - entry->d_name >= OW_POINT_NAME)
 			continue;
 		snprintf(name, sizeof name, "%.*s", (int)(dot - entry->d_name), entry->d_name);
-		if (is_planned(plan, name))
-			continue;
-		char *before = applied(fleet, name, ref_version);
-		if (before)
-			r = add_change(changes, name, before, NOTHING);
+		r = each(arg, name);
 	}
 	if (list)
 		closedir(list);
 	free(folder);
 	return r;
+}
+
+/* Looks for points that have something to measure. */
+struct measuring {
+	const struct ow_fleet *fleet;
+	int (*each)(void *arg, const char *name);
+	void *arg;
+};
+
+static int pass_measuring(void *arg, const char *name)
+{
+	const struct measuring *m = arg;
+	uint64_t version = 0;
+	char *body = applied(m->fleet, name, &version);
+	int r = body && strcmp(body, NOTHING) != 0 ? m->each(m->arg, name) : 0;
+	free(body);
+	return r;
+}
+
+int ow_applied_each(const struct ow_fleet *fleet, int (*each)(void *arg, const char *name), void *arg)
+{
+	struct measuring m = {fleet, each, arg};
+	return each_led(fleet, pass_measuring, &m);
+}
+
+/* Points that were led, and are not in the plan. */
+struct removal {
+	const struct ow_fleet *fleet;
+	const struct ow_fleet_plan *plan;
+	struct ow_changes *changes;
+	uint64_t *version;
+};
+
+static int add_removed(void *arg, const char *name)
+{
+	const struct removal *removal = arg;
+	char *before = is_planned(removal->plan, name) ? NULL : applied(removal->fleet, name, removal->version);
+	return before ? add_change(removal->changes, name, before, NOTHING) : 0;
 }
 
 int ow_changes_find(const struct ow_fleet *fleet, const struct ow_fleet_plan *plan, struct ow_changes *ret_changes,
@@ -112,7 +145,7 @@ int ow_changes_find(const struct ow_fleet *fleet, const struct ow_fleet_plan *pl
 		r = add_change(&changes, plan->points[i].name, before, plan->points[i].body);
 	}
 	if (r == 0)
-		r = add_removed(fleet, plan, &changes, &last);
+		r = each_led(fleet, add_removed, &(struct removal){fleet, plan, &changes, &last});
 	changes.version = last + 1;
 	if (r < 0) {
 		ow_changes_done(&changes);

@@ -28,6 +28,8 @@ void ow_changes_done(struct ow_changes *changes);
 /* Lines that go, and lines that come, for each point. */
 void ow_changes_print(FILE *out, const struct ow_changes *changes);
 
+/* Calls each for the name of every point that has something to measure. A value other than 0 ends it, and is returned. */
+int ow_applied_each(const struct ow_fleet *fleet, int (*each)(void *arg, const char *name), void *arg);
 /* The version that a point should have; 0 = none. */
 uint64_t ow_applied_version(const struct ow_fleet *fleet, const char *point);
 

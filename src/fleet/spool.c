@@ -6,6 +6,7 @@
 #include "store/row.h"
 #include "store/stored_source.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct ow_spool {
 	struct ow_row_reader reader;
 	int64_t created_ns;
 	struct ow_statement *fresh[OW_PERIODS], *range[OW_PERIODS], *lane_range[OW_PERIODS];
-	struct ow_statement *look, *events, *samples, *find_lane;
+	struct ow_statement *look, *events, *samples, *find_lane, *find_id;
 	struct lane *lane; /* those used so far */
 	size_t lanes, room, next;
 };
@@ -83,9 +84,16 @@ static int prepare(struct ow_spool *spool, struct ow_error *err)
 		                             "SELECT segment, class, from_point, to_point FROM lane WHERE id = ?1",
 		                             &spool->find_lane, err);
 	if (r == 0)
+		r = ow_stored_source_prepare(&spool->source,
+		                             "SELECT id FROM lane WHERE segment = ?1 AND class = ?2 AND from_point = ?3"
+		                             " AND to_point = ?4",
+		                             &spool->find_id, err);
+	if (r == 0)
 		r = ow_stored_source_prepare(
 			&spool->source,
-			"SELECT lane, start_ns, length_ns, status = 'partial', loss_ratio, p99_ns"
+			"SELECT lane, start_ns, length_ns, status = 'partial' OR EXISTS (SELECT 1 FROM event WHERE"
+			" event.lane = result.lane AND time_ns >= start_ns AND time_ns < start_ns + length_ns),"
+			" loss_ratio, p99_ns, status = 'unknown'"
 			" FROM result WHERE final AND start_ns >= ?1 AND start_ns < ?2 ORDER BY start_ns",
 			&spool->look, err);
 	if (r == 0) {
@@ -143,6 +151,7 @@ void ow_spool_close(struct ow_spool *spool)
 	ow_statement_free(spool->events);
 	ow_statement_free(spool->samples);
 	ow_statement_free(spool->find_lane);
+	ow_statement_free(spool->find_id);
 	ow_row_reader_done(&spool->reader);
 	ow_stored_source_close(&spool->source);
 	free(spool->lane);
@@ -237,6 +246,41 @@ int ow_spool_range(struct ow_spool *spool, enum ow_period period, int64_t lane, 
 	return each_row(spool, statement, each, arg, err);
 }
 
+int64_t ow_spool_lane(struct ow_spool *spool, const struct ow_question *q)
+{
+	const struct ow_statement *s = spool->find_id;
+	ow_bind_text(s, 1, q->segment);
+	ow_bind_text(s, 2, q->class_name);
+	ow_bind_text(s, 3, q->from);
+	ow_bind_text(s, 4, q->to);
+	int64_t id = ow_step(s) == OW_STEP_ROW ? ow_column_integer(s, 0) : 0;
+	ow_reset(s);
+	return id;
+}
+
+int ow_spool_count(struct ow_spool *spool, const struct ow_question *q, int64_t lane, uint64_t *ret_rows,
+                   int64_t *ret_first_ns, struct ow_error *err)
+{
+	char sql[200], of_lane[40] = "";
+	const char *table = ow_periods[q->period].table;
+	int64_t rows = 0;
+	*ret_rows = 0;
+	*ret_first_ns = 0;
+	if (!spool->range[q->period])
+		return 0;
+	if (lane)
+		snprintf(of_lane, sizeof of_lane, " AND lane = %" PRId64, lane);
+	snprintf(sql, sizeof sql,
+	         "SELECT count(*) FROM %s WHERE final AND start_ns >= %" PRId64 " AND start_ns < %" PRId64 "%s", table,
+	         q->since_ns, q->until_ns, of_lane);
+	int r = ow_stored_source_ask(&spool->source, sql, &rows, err);
+	snprintf(sql, sizeof sql, "SELECT ifnull(min(start_ns), 0) FROM %s WHERE final%s", table, of_lane);
+	if (r == 0)
+		r = ow_stored_source_ask(&spool->source, sql, ret_first_ns, err);
+	*ret_rows = (uint64_t)rows;
+	return r;
+}
+
 int ow_spool_last(struct ow_spool *spool, enum ow_period period, int64_t *ret_number, struct ow_error *err)
 {
 	char sql[80];
@@ -263,9 +307,10 @@ int ow_spool_look(struct ow_spool *spool, int64_t since_ns, int64_t until_ns, ow
 		struct ow_unusual_look look = {.lane = ow_column_integer(s, 0),
 		                               .start_ns = ow_column_integer(s, 1),
 		                               .length_ns = ow_column_integer(s, 2),
-		                               .partial = ow_column_integer(s, 3),
+		                               .eventful = ow_column_integer(s, 3),
 		                               .loss = number_of(s, 4),
-		                               .p99_ns = number_of(s, 5)};
+		                               .p99_ns = number_of(s, 5),
+		                               .unknown = ow_column_integer(s, 6)};
 		each(arg, &look);
 	}
 	int r = step == OW_STEP_DONE ? 0 : ow_stored_source_fail(&spool->source, err);

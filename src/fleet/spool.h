@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "fleet/question.h"
 #include "fleet/unusual.h"
 #include "result/flow_event.h"
 #include "result/period.h"
@@ -28,6 +29,11 @@ int ow_spool_new(struct ow_spool *spool, enum ow_period period, int64_t after, u
 /* Final rows that begin in [since, until), of one lane or of all (0), in the order of time, at most `limit`. */
 int ow_spool_range(struct ow_spool *spool, enum ow_period period, int64_t lane, int64_t since_ns, int64_t until_ns,
                    unsigned limit, ow_spool_each *each, void *arg, struct ow_error *err);
+/* The number of the lane that is asked about; 0 = there is none. */
+int64_t ow_spool_lane(struct ow_spool *spool, const struct ow_question *question);
+/* How many rows ow_spool_range would list for a question, and the start of the oldest one of the lane; 0 = none. */
+int ow_spool_count(struct ow_spool *spool, const struct ow_question *question, int64_t lane, uint64_t *ret_rows,
+                   int64_t *ret_first_ns, struct ow_error *err);
 /* The largest number of a period; 0 if there are none. */
 int ow_spool_last(struct ow_spool *spool, enum ow_period period, int64_t *ret_number, struct ow_error *err);
 

@@ -55,7 +55,7 @@ static void learn(double *usual, unsigned *seen, double value)
 
 static bool is_unusual(const struct ow_unusual_lane *lane, const struct ow_unusual_look *look)
 {
-	if (look->partial)
+	if (look->eventful || look->unknown != lane->unknown)
 		return true;
 	if (lane->seen >= LEAST_SEEN && look->loss > lane->loss * LOSS_FACTOR + LOSS_MARGIN)
 		return true;
@@ -69,6 +69,7 @@ bool ow_unusual_look(struct ow_unusual *unusual, const struct ow_unusual_look *l
 	if (!lane || look->length_ns <= 0)
 		return false;
 	bool found = is_unusual(lane, look);
+	lane->unknown = look->unknown;
 	learn(&lane->loss, &lane->seen, look->loss);
 	learn(&lane->p99_ns, &lane->delays, look->p99_ns);
 	lane->budget = fmin(lane->budget + BUDGET_EACH, BUDGET_MOST);

@@ -7,13 +7,14 @@
 
 /*
  * Which intervals of a lane are unusual, so that the fleet gets them and those around them, and not only the minute. An
- * interval is unusual if it is partial, if it lost clearly more packets than usual, or if its p99 is far above the usual
- * one. Usual is a mean of the last minutes: what stays becomes usual.
+ * interval is unusual if it is partial, if it has an event of flows, if it is the first that is unknown, or the first that
+ * is known again, if it lost clearly more packets than usual, or if its p99 is far above the usual one. Usual is a mean of the last minutes: what stays becomes usual.
  */
 struct ow_unusual_lane {
 	int64_t lane;
 	double loss, p99_ns;   /* usual ones */
 	unsigned seen, delays; /* results that these are of */
+	bool unknown;          /* the last one was */
 	double budget;         /* rows that may still be sent */
 	int64_t until_ns;      /* rows up to this time are chosen */
 };
@@ -26,7 +27,8 @@ struct ow_unusual {
 /* What is looked at in a final result. */
 struct ow_unusual_look {
 	int64_t lane, start_ns, length_ns;
-	bool partial;
+	bool eventful; /* it is partial, or something happened to flows */
+	bool unknown;
 	double loss;   /* NAN = not known */
 	double p99_ns; /* NAN = not known */
 };

@@ -27,6 +27,8 @@ static const char *state_of(const struct ow_fleet_point *point, const struct ow_
 		return "revoked";
 	if (point->state == OW_FLEET_WAITING)
 		return "invited";
+	if (point->state == OW_FLEET_PLANNED)
+		return "planned";
 	if (!h)
 		return "unseen";
 	return ow_health_is_fresh(h, now_ns) ? h->state : "away";
@@ -79,6 +81,8 @@ static void find_problem(const struct ow_fleet_status *s, size_t i, const struct
 	*text = 0;
 	if (point->state == OW_FLEET_WAITING && point->token_until_s <= s->now_ns / OW_NS_PER_S)
 		snprintf(text, 600, "its token has expired; 'oneway fleet enroll %s' makes another", point->name);
+	if (point->state == OW_FLEET_PLANNED)
+		snprintf(text, 600, "is to measure, but was never enrolled: 'oneway fleet enroll %s'", point->name);
 	if (point->state != OW_FLEET_ENROLLED)
 		return;
 	if (!h)
@@ -99,6 +103,12 @@ static void find_problem(const struct ow_fleet_status *s, size_t i, const struct
 	else if (h->store_lost)
 		snprintf(text, 600, "%ju %s could not be stored", (uintmax_t)h->store_lost,
 		         ow_plural(h->store_lost, "interval", "intervals"));
+	else if (point->token_generation > point->generation && !point->token_key[0] &&
+	         point->token_until_s > s->now_ns / OW_NS_PER_S)
+		snprintf(text, 600,
+		         "does not use its new token while it has a certificate: remove point.pem and point.key from "
+		         "its "
+		         "state folder, and start it again");
 	else if (h->connected < h->peers)
 		snprintf(text, 600, "%ju of %ju %s connected", (uintmax_t)h->connected, (uintmax_t)h->peers,
 		         ow_plural(h->peers, "peer", "peers"));
@@ -115,14 +125,14 @@ size_t ow_report_fleet_text(FILE *out, const struct ow_style *style, const struc
 	fprintf(out, "%-*s", (int)room, "point");
 	ow_table_titles(&table);
 	for (size_t i = 0; i < s->count; i++) {
-		const struct ow_health *h = ow_healths_find(s->healths, s->point[i].name);
+		const struct ow_health *h = ow_healths_find(&s->healths, s->point[i].name);
 		put_cells(s, &s->point[i], h, cell);
 		find_problem(s, i, h, text);
 		ow_table_name(out, s->point[i].name, room);
 		ow_table_row(&table, cell, *text ? 1u << STATE : 0);
 	}
 	for (size_t i = 0; i < s->count; i++) {
-		const struct ow_health *h = ow_healths_find(s->healths, s->point[i].name);
+		const struct ow_health *h = ow_healths_find(&s->healths, s->point[i].name);
 		find_problem(s, i, h, text);
 		if (*text && problems++ == 0)
 			putc('\n', out);
@@ -131,7 +141,7 @@ size_t ow_report_fleet_text(FILE *out, const struct ow_style *style, const struc
 	}
 	bool first = true;
 	for (size_t i = 0; i < s->count; i++) {
-		const struct ow_health *h = ow_healths_find(s->healths, s->point[i].name);
+		const struct ow_health *h = ow_healths_find(&s->healths, s->point[i].name);
 		if (!h || !h->config_kept[0])
 			continue;
 		fprintf(out, "%s%s: its own file decides: %s\n", first ? "\n" : "", s->point[i].name, h->config_kept);
@@ -140,33 +150,39 @@ size_t ow_report_fleet_text(FILE *out, const struct ow_style *style, const struc
 	return problems;
 }
 
+size_t ow_report_fleet_points(struct ow_json *json, const struct ow_fleet_status *s)
+{
+	size_t problems = 0;
+	char text[600];
+	ow_json_rows(json, "points");
+	for (size_t i = 0; i < s->count; i++) {
+		const struct ow_fleet_point *point = &s->point[i];
+		const struct ow_health *h = ow_healths_find(&s->healths, point->name);
+		find_problem(s, i, h, text);
+		problems += *text != 0;
+		ow_json_row(json);
+		ow_json_string(json, "point", point->name);
+		ow_json_string(json, "state", state_of(point, h, s->now_ns));
+		ow_json_count(json, "generation", point->generation);
+		ow_json_count_if(json, "config_desired", s->desired[i] != 0, s->desired[i]);
+		ow_json_string(json, "problem", *text ? text : NULL);
+		if (h)
+			ow_health_members(json, "health", h);
+		else
+			ow_json_null(json, "health");
+		ow_json_end(json);
+	}
+	ow_json_end(json);
+	return problems;
+}
+
 size_t ow_report_fleet_json(FILE *out, const struct ow_fleet_status *s)
 {
 	struct ow_json json = {.out = out, .indent = 2};
-	size_t problems = 0;
-	char text[600];
 	ow_json_object(&json, NULL);
 	ow_json_style(&json, OW_JSON_LINES);
 	ow_json_command(&json, "fleet status");
-	ow_json_rows(&json, "points");
-	for (size_t i = 0; i < s->count; i++) {
-		const struct ow_fleet_point *point = &s->point[i];
-		const struct ow_health *h = ow_healths_find(s->healths, point->name);
-		find_problem(s, i, h, text);
-		problems += *text != 0;
-		ow_json_row(&json);
-		ow_json_string(&json, "point", point->name);
-		ow_json_string(&json, "state", state_of(point, h, s->now_ns));
-		ow_json_count(&json, "generation", point->generation);
-		ow_json_count_if(&json, "config_desired", s->desired[i] != 0, s->desired[i]);
-		ow_json_string(&json, "problem", *text ? text : NULL);
-		if (h)
-			ow_health_members(&json, "health", h);
-		else
-			ow_json_null(&json, "health");
-		ow_json_end(&json);
-	}
-	ow_json_end(&json);
+	size_t problems = ow_report_fleet_points(&json, s);
 	ow_json_end(&json);
 	return problems;
 }

@@ -8,6 +8,7 @@
 #include "fleet/bus.h"
 #include "fleet/outbox.h"
 #include "fleet/positions.h"
+#include "fleet/question.h"
 #include "fleet/result_batch.h"
 #include "fleet/streams.h"
 #include "nats_server.h"
@@ -314,10 +315,115 @@ static void seconds_come_on_request(void **state)
 	ow_store_close(store);
 }
 
-/* A loss: the seconds around it come without being asked for, and only those of its lane. */
-static void unusual_seconds_come_by_themselves(void **state)
+struct answered {
+	int status;
+	struct ow_answer answer;
+};
+
+static void on_answer(void *arg, const struct ow_bus_message *message)
+{
+	struct answered *answered = arg;
+	answered->status = message->status ? message->status : 1;
+	if (!message->status)
+		assert_true(ow_answer_read(message->data, message->size, &answered->answer));
+}
+
+static struct answered ask_for(struct ow_agent *agent, struct ow_bus *bus, const struct ow_question *question)
+{
+	struct answered answered = {0};
+	struct ow_error err;
+	char *text = ow_question_text(question);
+	assert_int_equal(ow_bus_request(bus, "ow.q.london", text, strlen(text), on_answer, &answered, &err), 0);
+	free(text);
+	for (int i = 0; i < 1000 && !answered.status; i++) {
+		if (agent)
+			ow_agent_work(agent, 10);
+		ow_bus_poll(bus, 10);
+	}
+	return answered;
+}
+
+/* Who asks learns how many come, or why none do. */
+static void questions_are_answered(void **state)
 {
 	(void)state;
+	struct ow_store *store = open_store();
+	struct ow_bus *bus = start_database();
+	int64_t start = minutes_ago(120);
+	struct ow_question question = {.period = OW_PERIOD_INTERVAL,
+	                               .since_ns = start - MINUTE,
+	                               .until_ns = start + MINUTE,
+	                               .segment = "london-paris",
+	                               .class_name = "class 2",
+	                               .from = "london",
+	                               .to = "paris"};
+	measure(store, start, 5 * 60 + 1, 3);
+	assert_int_equal(ask_for(NULL, bus, &question).status, 503);
+	struct ow_agent *agent = start_agent();
+	work_until(agent, bus, OW_PERIOD_MINUTE, 5 * LANES);
+	struct answered answered = ask_for(agent, bus, &question);
+	assert_int_equal(answered.status, 1);
+	assert_string_equal(answered.answer.error, "");
+	assert_int_equal(answered.answer.rows, 60);
+	assert_int_equal(answered.answer.first_ns, start);
+	work_until(agent, bus, OW_PERIOD_INTERVAL, 60);
+	for (unsigned i = 0; i < row_count; i++)
+		assert_true(rows[i].period == OW_PERIOD_MINUTE || strcmp(rows[i].class_name, "class 2") == 0);
+	snprintf(question.to, sizeof question.to, "rome");
+	assert_string_equal(ask_for(agent, bus, &question).answer.error, "does not have this lane");
+	question.until_ns = question.since_ns + OW_QUESTION_SPAN_NS + 1;
+	assert_string_equal(ask_for(agent, bus, &question).answer.error, "does not understand the question");
+	ow_agent_free(agent);
+	ow_bus_free(bus);
+	ow_store_close(store);
+}
+
+/* What a point does at `bad` in its lane 2. */
+typedef void bad_thing(struct ow_store *store, int64_t bad);
+
+static void add_result(struct ow_store *store, struct ow_interval_result *r)
+{
+	struct ow_error err;
+	assert_int_equal(ow_store_add(store, r, &err), 0);
+}
+
+static void lose_packets(struct ow_store *store, int64_t bad)
+{
+	struct ow_interval_result r = result_of(2, bad, 1000);
+	r.lost = 100;
+	r.matched = r.received = 900;
+	ow_delay_histogram_sample((const int64_t[]){200000, 230000, 1000000}, 3, r.matched, &r.delays);
+	r.loss_ratio = ow_value_exact(0.1);
+	add_result(store, &r);
+}
+
+static void lose_peer(struct ow_store *store, int64_t bad)
+{
+	struct ow_interval_result names = result_of(2, bad, 0), r;
+	ow_result_blank(bad / SECOND, bad, SECOND, &r);
+	ow_result_name_like(&r, &names);
+	r.status = OW_RESULT_UNKNOWN;
+	r.final = true;
+	snprintf(r.cause, sizeof r.cause, "no answer from paris");
+	add_result(store, &r);
+}
+
+static void lose_flow(struct ow_store *store, int64_t bad)
+{
+	struct ow_interval_result r = result_of(2, bad, 1000);
+	struct ow_flow_event event = {.start_ns = bad + 5, .scope = {.kind = OW_SCOPE_STOPPED, .flows = 17}};
+	struct ow_error err;
+	add_result(store, &r);
+	memcpy(event.segment, r.segment, sizeof event.segment);
+	memcpy(event.class_name, r.class_name, sizeof event.class_name);
+	memcpy(event.from, r.from, sizeof event.from);
+	memcpy(event.to, r.to, sizeof event.to);
+	assert_int_equal(ow_store_add_event(store, &event, &err), 0);
+}
+
+/* The seconds around it come without being asked for, and only those of its lane. */
+static void around(bad_thing *happen)
+{
 	struct ow_store *store = open_store();
 	struct ow_bus *bus = start_database();
 	struct ow_error err;
@@ -335,24 +441,34 @@ static void unusual_seconds_come_by_themselves(void **state)
 	assert_int_equal(ow_positions_save(positions, &err), 0);
 	ow_positions_close(positions);
 	measure(store, start + SECOND, 499, 1000);
-	struct ow_interval_result r = result_of(2, bad, 1000);
-	r.lost = 100;
-	r.matched = r.received = 900;
-	ow_delay_histogram_sample((const int64_t[]){200000, 230000, 1000000}, 3, r.matched, &r.delays);
-	r.loss_ratio = ow_value_exact(0.1);
-	assert_int_equal(ow_store_add(store, &r, &err), 0);
+	happen(store, bad);
+	for (unsigned lane = 0; lane < LANES; lane++) {
+		struct ow_interval_result r = result_of(lane, bad, 1000);
+		if (lane != 2)
+			add_result(store, &r);
+	}
 	measure(store, bad + SECOND, 300, 1000);
 	agent = start_agent();
-	work_until(agent, bus, OW_PERIOD_INTERVAL, 31);
+	/* Ten before it and twenty after it; and after the first one that is known again. */
+	work_until(agent, bus, OW_PERIOD_INTERVAL, happen == lose_peer ? 32 : 31);
 	for (unsigned i = 0; i < row_count; i++) {
 		if (rows[i].period != OW_PERIOD_INTERVAL)
 			continue;
 		assert_string_equal(rows[i].class_name, "class 2");
-		assert_true(rows[i].start_ns >= bad - 10 * SECOND && rows[i].start_ns <= bad + 20 * SECOND);
+		assert_true(rows[i].start_ns >= bad - 10 * SECOND && rows[i].start_ns <= bad + 21 * SECOND);
 	}
 	ow_agent_free(agent);
 	ow_bus_free(bus);
 	ow_store_close(store);
+}
+
+static void unusual_seconds_come_by_themselves(void **state)
+{
+	around(lose_packets);
+	clean(state);
+	around(lose_peer);
+	clean(state);
+	around(lose_flow);
 }
 
 static void on_arrived(void *arg, int64_t place)
@@ -412,6 +528,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_changed_minute_is_sent_again, clean),
 		cmocka_unit_test_teardown(kills_lose_nothing, clean),
 		cmocka_unit_test_teardown(seconds_come_on_request, clean),
+		cmocka_unit_test_teardown(questions_are_answered, clean),
 		cmocka_unit_test_teardown(unusual_seconds_come_by_themselves, clean),
 		cmocka_unit_test(a_full_stream_makes_messages_wait),
 	};

@@ -35,12 +35,13 @@ static void quiet_lanes_send_nothing(void **state)
 	ow_unusual_done(&unusual);
 }
 
-/* Loss, a slow p99, a partial interval: each is found in its lane, with a window around it; windows do not overlap. */
+/* Loss, a slow p99, an eventful interval: each is found in its lane, with a window around it; windows do not overlap. */
 static void what_stands_out_is_found(void **state)
 {
 	(void)state;
-	static const struct ow_unusual_look odd[] = {
-		{.loss = 0.05, .p99_ns = 1e6}, {.loss = 0, .p99_ns = 5e6}, {.loss = 0, .p99_ns = 1e6, .partial = true}};
+	static const struct ow_unusual_look odd[] = {{.loss = 0.05, .p99_ns = 1e6},
+	                                             {.loss = 0, .p99_ns = 5e6},
+	                                             {.loss = 0, .p99_ns = 1e6, .eventful = true}};
 	for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
 		struct ow_unusual unusual = {0};
 		int64_t since = 0, until = 0;
@@ -64,7 +65,7 @@ static void what_stands_out_is_found(void **state)
 	}
 }
 
-/* A lane that is always partial: a tenth of its rows, after the first ones. */
+/* A lane that is always eventful: a tenth of its rows, after the first ones. */
 static void a_bad_lane_has_a_budget(void **state)
 {
 	(void)state;
@@ -72,7 +73,7 @@ static void a_bad_lane_has_a_budget(void **state)
 	int64_t since, until, sent = 0;
 	for (int i = 0; i < 20000; i++) {
 		struct ow_unusual_look look = look_of(1, i, 0, 1e6);
-		look.partial = true;
+		look.eventful = true;
 		if (ow_unusual_look(&unusual, &look, &since, &until))
 			sent += (until - since) / SECOND;
 	}

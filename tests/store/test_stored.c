@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "result/result_json.h"
 #include "store/stored.h"
+#include "store/stored_seconds.h"
 #include "store/stored_sum.h"
 #include <errno.h>
 #include <math.h>
@@ -342,6 +343,47 @@ static void without_clocks(void **state)
 		assert_true(sum->mean.low > 0 && (p || sum->p99_ns.low > 0));
 		ow_stored_sums_done(&sums);
 	}
+	ow_stored_close(stored);
+}
+
+/* A database of a fleet has minutes, and intervals of some of them. */
+static void lacking(void **state)
+{
+	(void)state;
+	enum { INTERVALS = 600 };
+	struct ow_stored_lack lack;
+	struct ow_error err;
+	uint64_t rows = 0;
+	struct ow_store *store = store_open();
+	for (int64_t i = 0; i < INTERVALS; i++) {
+		struct ow_interval_result r = sample_live(i);
+		store_add(store, &r);
+	}
+	ow_store_close(store);
+	int64_t first = sample_live(0).start_ns, minute = INT64_C(60000000000), since = first / minute * minute;
+	int64_t newest = (first + (INTERVALS - 1) * INT64_C(1000000000)) / minute * minute;
+	struct ow_stored *stored = look();
+	size_t lanes;
+	const struct ow_stored_lane *lane = ow_stored_lanes(stored, &lanes);
+	assert_int_equal(ow_stored_lack(stored, lane, first, newest, &lack, &err), 0);
+	assert_int_equal(ow_stored_count(stored, lane, first, newest + minute, &rows, &err), 0);
+	assert_int_equal(rows, INTERVALS);
+	/* The last minute is not added up. */
+	assert_int_equal(ow_stored_lack(stored, lane, first, newest + 5, &lack, &err), 1);
+	assert_true(lack.since_ns == newest && lack.until_ns == newest + 5 && !lack.certain);
+	ow_stored_close(stored);
+	char sql[160];
+	sqlite3 *db;
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
+	snprintf(sql, sizeof sql, "DELETE FROM result WHERE start_ns >= %lld AND start_ns < %lld",
+	         (long long)(since + 3 * minute + 7), (long long)(since + 4 * minute));
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	stored = look();
+	lane = ow_stored_lanes(stored, &lanes);
+	assert_int_equal(ow_stored_lack(stored, lane, first, newest, &lack, &err), 1);
+	assert_true(lack.since_ns == since + 3 * minute && lack.until_ns == since + 4 * minute && lack.certain);
+	assert_int_equal(ow_stored_lack(stored, lane, since + 4 * minute, newest, &lack, &err), 0);
 	ow_stored_close(stored);
 }
 
@@ -901,6 +943,7 @@ int main(void)
 		cmocka_unit_test_setup(worst, store_fresh),
 		cmocka_unit_test_setup(pooled, store_fresh),
 		cmocka_unit_test_setup(without_clocks, store_fresh),
+		cmocka_unit_test_setup(lacking, store_fresh),
 		cmocka_unit_test_setup(conserved, store_fresh),
 		cmocka_unit_test_setup(several_peers, store_fresh),
 		cmocka_unit_test_setup(causes_are_grouped, store_fresh),

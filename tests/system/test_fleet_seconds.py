@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Results of intervals that are still at the points come into the database when somebody asks for them; what a point does not
+give is said to be missing, with the reason. A real nats-server, a real PostgreSQL, points on loopback."""
+import json
+import pathlib
+import socket
+import threading
+import time
+import unittest
+
+import command
+from fleet import Fleet, Process, until, why_not
+from servers import Postgres, free_port
+
+PLAN = """
+points:
+  - {{name: london, address: '127.0.0.1:{port}', interfaces: [{{name: lo}}], memory: 8MiB}}
+  - {{name: paris, interfaces: [{{name: lo}}], memory: 8MiB}}
+segments:
+  - {{between: [london, paris], interval: 250ms, wait: 500ms}}
+"""
+
+
+@unittest.skipIf(why_not() or Postgres.why_not(), why_not() or Postgres.why_not())
+class Seconds(unittest.TestCase):
+    def setUp(self):
+        self.postgres = Postgres()
+        self.addCleanup(self.postgres.remove)
+        self.postgres.sql("CREATE DATABASE oneway")
+        self.url = self.postgres.url("oneway")
+        self.fleet = Fleet("--database", self.url)
+        self.addCleanup(self.fleet.end)
+        self.postgres.sql(pathlib.Path(self.fleet.folder, "schema.sql").read_text(), "oneway")
+        self.done = threading.Event()
+        self.addCleanup(self.done.set)
+        threading.Thread(target=self.traffic, daemon=True).start()
+
+    def traffic(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            while not self.done.wait(0.01):
+                s.sendto(b"something", ("127.0.0.1", 7777))
+
+    def collect(self):
+        collector = Process([command.PROGRAM, "collect", "--dir", self.fleet.folder], self.fleet.root, "collect")
+        self.fleet.processes["collect"] = collector
+        return collector
+
+    def ask(self, *args):
+        done = command.oneway("results", self.url, "--fleet", self.fleet.folder, "--json", *args, timeout=60)
+        return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+    def test_seconds(self):
+        port = free_port()
+        self.fleet.apply(PLAN.format(port=port))
+        points = {name: self.fleet.start_point(name) for name in ("london", "paris")}
+        for point in points.values():
+            point.wait_for("agreed on london-paris/all to")
+        # The database knows the lanes, as it does after a minute.
+        for lane in ("'london', 'paris'", "'paris', 'london'"):
+            self.postgres.sql(f"INSERT INTO lane (segment, class, from_point, to_point, point) VALUES ('london-paris', 'all', {lane}, 'london')", "oneway")
+        time.sleep(5)
+
+        # Nobody takes them from the bus: that is said.
+        rows, said = self.ask("--since", "-30s", "--from", "london")
+        self.assertEqual(rows, [])
+        self.assertRegex(said, "missing: london-paris/all london>paris, .*: london has sent them, but they are not in the database yet: is a collector running")
+
+        # With a collector they are there, of both directions, and no interval is missing between.
+        self.collect()
+        started = time.monotonic()
+        rows, said = self.ask("--since", "-30s")
+        print(f"{len(rows)} results after {time.monotonic() - started:.1f} s")
+        self.assertNotIn("missing", said)
+        for name in points:
+            mine = [r for r in rows if r["from"] == name and r["status"] == "measured"]
+            self.assertGreater(len(mine), 10)
+            starts = [r["start_ns"] for r in rows if r["from"] == name]
+            self.assertEqual(starts, list(range(starts[0], starts[-1] + 1, 250_000_000)))
+            self.assertTrue(all(r["final"] for r in mine))
+
+        # One point is away: the other has the same results.
+        points["london"].stop()
+        rows, said = self.ask("--since", "-10s", "--from", "london")
+        self.assertTrue(rows)
+        self.assertNotIn("missing", said)
+        # Both are: what is not in the database is missing, and the reason is there.
+        points["paris"].stop()
+        until(lambda: "paris is not connected" in self.ask("--since", "-10s")[1], "the reason")
+        rows, said = self.ask("--since", "-60s")
+        self.assertTrue(rows)
+        self.assertIn("london>paris", said)
+        self.assertRegex(said, "missing: .*: london is not connected, paris is not connected")
+
+        # Without the bus, too.
+        self.fleet.processes[f"nats-{self.fleet.ports[0]}"].stop()
+        rows, said = self.ask("--since", "-60s")
+        self.assertTrue(rows)
+        self.assertRegex(said, "missing: ")
+
+    def test_refused(self):
+        for args, why in ((["results.db", "--since", "-5min"], "is for a server"), ([self.url], "needs --since"),
+                          ([self.url, "--since", "-5min", "--period", "minute"], "results of intervals"),
+                          ([self.url, "--since", "-3d"], "a shorter time")):
+            done = command.oneway("results", *args, "--fleet", self.fleet.folder)
+            self.assertNotEqual(done.returncode, 0, args)
+            self.assertIn(why, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
