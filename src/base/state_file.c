@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int read_all(int fd, char *bytes, size_t room, size_t *ret_size)
@@ -34,11 +35,32 @@ static int write_all(int fd, const char *bytes, size_t size)
 	return 0;
 }
 
+/* A file, and nothing that waits for another program. */
+static int open_file(const char *path)
+{
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &status) < 0 || S_ISREG(status.st_mode))
+		return fd;
+	close(fd);
+	errno = EINVAL;
+	return -1;
+}
+
+FILE *ow_state_open(const char *path)
+{
+	int fd = open_file(path);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (fd >= 0 && !file)
+		close(fd);
+	return file;
+}
+
 int ow_state_read(const char *path, size_t most, char **ret_bytes, size_t *ret_size, struct ow_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = open_file(path);
 	if (fd < 0)
-		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
+		return ow_error_set(err, errno, "%s: %s", path, errno == EINVAL ? "not a file" : strerror(errno));
 	/* One byte more than allowed shows that the file is too large. */
 	char *bytes = malloc(most + 2);
 	size_t size = 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange/issue.h"
 
+#include "base/state_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -112,7 +114,7 @@ static int no_passphrase(char *buffer, int size, int writing, void *arg)
 static int load_files(const char *key_path, const char *path, struct ow_credential *ret_credential,
                       struct ow_error *err)
 {
-	FILE *key = fopen(key_path, "re"), *certificate = fopen(path, "re");
+	FILE *key = ow_state_open(key_path), *certificate = ow_state_open(path);
 	int r = 0;
 	if (!key && !certificate && errno == ENOENT)
 		return -ENOENT;

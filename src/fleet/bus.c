@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/state_file.h"
 #include "base/time.h"
 #include <errno.h>
 #include <stdio.h>
@@ -456,6 +457,21 @@ static int name_inbox(struct ow_bus *bus, struct ow_error *err)
 	return ow_bus_subscribe(bus, all, ow_bus_answer, bus, err);
 }
 
+/* libnats would wait for a pipe, for ever. */
+static int check_files(const struct ow_bus_options *options, struct ow_error *err)
+{
+	const char *const files[] = {options->ca, options->certificate, options->key};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		FILE *file = files[i] ? ow_state_open(files[i]) : NULL;
+		if (files[i] && !file)
+			return ow_error_set(err, errno, "%s: %s", files[i],
+			                    errno == EINVAL ? "not a file" : strerror(errno));
+		if (file)
+			fclose(file);
+	}
+	return 0;
+}
+
 static int check_options(const struct ow_bus_options *o, struct ow_error *err)
 {
 	if (!o->urls || !*o->urls)
@@ -470,6 +486,8 @@ static int check_options(const struct ow_bus_options *o, struct ow_error *err)
 int ow_bus_create(const struct ow_bus_options *options, struct ow_bus **ret_bus, struct ow_error *err)
 {
 	int r = check_options(options, err);
+	if (r == 0)
+		r = check_files(options, err);
 	if (r < 0)
 		return r;
 	struct ow_bus *bus = calloc(1, sizeof *bus);

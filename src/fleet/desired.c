@@ -86,7 +86,7 @@ int ow_desired_verify(const X509 *ca, const char *point, const char *bytes, size
 static X509 *load_ca(const char *folder)
 {
 	char *path = ow_state_path(folder, OW_FLEET_CA);
-	FILE *file = path ? fopen(path, "re") : NULL;
+	FILE *file = path ? ow_state_open(path) : NULL;
 	X509 *ca = file ? PEM_read_X509(file, NULL, NULL, "") : NULL;
 	if (file)
 		fclose(file);

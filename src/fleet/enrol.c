@@ -196,7 +196,7 @@ static int write_pem(const char *folder, const char *name, X509 *certificate, EV
 static void *read_pem(const char *folder, const char *name, bool is_key)
 {
 	char *path = ow_state_path(folder, name);
-	FILE *file = path ? fopen(path, "re") : NULL;
+	FILE *file = path ? ow_state_open(path) : NULL;
 	void *item = !file    ? NULL
 	             : is_key ? (void *)PEM_read_PrivateKey(file, NULL, NULL, "")
 	                      : PEM_read_X509(file, NULL, NULL, "");

@@ -209,6 +209,39 @@ static int make_authority(struct making *m)
 	"[Install]\nWantedBy=multi-user.target\n"
 #define PROGRAM "ExecStart=/usr/local/bin/oneway "
 
+/* For services that need nothing but the network, and files that they read. */
+#define CONFINED                                                                                                       \
+	"NoNewPrivileges=yes\nCapabilityBoundingSet=\nProtectSystem=strict\nProtectHome=yes\nPrivateTmp=yes\n"         \
+	"PrivateDevices=yes\nProtectProc=invisible\nProtectClock=yes\nProtectHostname=yes\nProtectControlGroups=yes\n" \
+	"ProtectKernelLogs=yes\nProtectKernelModules=yes\nProtectKernelTunables=yes\nRestrictNamespaces=yes\n"         \
+	"RestrictRealtime=yes\nRestrictSUIDSGID=yes\nRestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX\n"               \
+	"LockPersonality=yes\nMemoryDenyWriteExecute=yes\nSystemCallArchitectures=native\n"                            \
+	"SystemCallFilter=@system-service landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp\n"  \
+	"SystemCallErrorNumber=EPERM\n"
+
+/* What follows the database and the bus. urls: of the bus, one a line. */
+static int make_watching_units(const struct making *m, const char *folder, char *urls)
+{
+	const char *database = m->how->database ? m->how->database : "postgresql:///oneway";
+	/* One argument: they are servers of one bus. */
+	for (char *c = urls; *c; c++)
+		*c = *c != '\n' ? *c : c[1] ? ',' : 0;
+	int r = put(m, folder, "oneway-station.service",
+	            UNIT("Names segments that are worse than usual: docs/plane.md. Alerts: --alertmanager "
+	                 "http://HOST:9093.",
+	                 "station",
+	                 PROGRAM "plane monitor --follow %s %s --ca %s/ca.pem --cert %s/station.pem --key "
+	                         "%s/station.key --incidents /var/lib/oneway-station/incidents.jsonl\n"
+	                         "StateDirectory=oneway-station\n" CONFINED),
+	            m->how->name, database, urls, m->path, m->path, m->path);
+	return r < 0 ? r
+	             : put(m, folder, "oneway-web.service",
+	                   UNIT("The page, at http://127.0.0.1:8080: docs/web.md. Another address needs TLS and a "
+	                        "token.",
+	                        "page", PROGRAM "web %s --fleet %s\n" CONFINED),
+	                   m->how->name, database, m->path);
+}
+
 static int make_units(const struct making *m)
 {
 	char *folder = ow_state_path(m->draft, "systemd");
@@ -233,8 +266,17 @@ static int make_units(const struct making *m)
 	if (r == 0)
 		r = put(m, folder, "oneway-collect.service",
 		        UNIT("Takes results from the bus to PostgreSQL. Any number of hosts can run it.", "collector",
-		             PROGRAM "collect --dir %s\n"),
+		             PROGRAM "collect --dir %s\n" CONFINED),
 		        m->how->name, m->path);
+	char *servers = ow_state_path(m->draft, OW_FLEET_SERVERS), *urls = NULL;
+	size_t size;
+	if (r == 0)
+		r = servers ? ow_state_read(servers, 65536, &urls, &size, m->err)
+		            : ow_error_set(m->err, ENOMEM, "not enough memory");
+	if (r == 0)
+		r = make_watching_units(m, folder, urls);
+	free(urls);
+	free(servers);
 	free(folder);
 	return r;
 }
@@ -271,7 +313,7 @@ static int write_readme(const struct making *m)
 		"serve.pem, .key      for 'oneway fleet serve', which gives points their certificates\n"
 		"controller.pem, .key for 'oneway fleet apply', 'status', 'map'\n"
 		"collector.pem, .key  for 'oneway collect'\n"
-		"station.pem, .key    for 'oneway plane monitor'\n"
+		"station.pem, .key    for 'oneway plane monitor', 'oneway web', 'oneway results --fleet'\n"
 		"schema.sql           tables of PostgreSQL, if the fleet has a database\n"
 		"systemd/             units\n",
 		m->how->name);

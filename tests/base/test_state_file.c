@@ -46,8 +46,33 @@ static void replaces_as_a_whole(void **state)
 	assert_int_equal(ow_state_write(path, "x", 1, &err), -ENOENT);
 }
 
+/* What waits for another program is refused, and not waited for. */
+static void only_files(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/oneway-state-XXXXXX", path[64], *bytes = NULL;
+	size_t size;
+	struct ow_error err;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/pipe", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(ow_state_read(path, 10, &bytes, &size, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not a file"));
+	assert_null(ow_state_open(path));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ow_state_open(folder));
+	assert_int_equal(unlink(path), 0);
+	FILE *file = fopen(path, "w");
+	fclose(file);
+	file = ow_state_open(path);
+	assert_non_null(file);
+	fclose(file);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(replaces_as_a_whole)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(replaces_as_a_whole), cmocka_unit_test(only_files)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
