@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/time.h"
+#include "path/joint_meetings.h"
 #include "reconcile/recent.h"
 
 #include <errno.h>
@@ -78,19 +79,6 @@ struct entry {
 	struct showing at[];
 };
 
-/* Both records of a packet, if a pass wants more of it than a meeting. */
-struct both {
-	struct ow_record record[OW_SIDES];
-};
-
-/* Meetings of a pair at one of its points, that are not reported yet. */
-struct meetings {
-	struct ow_meeting *meeting;
-	struct both *both; /* instead of meetings */
-	int64_t *order_ns; /* of the record of this point, which is the later one */
-	size_t count, room, both_room, order_room;
-};
-
 /* What the pairs take as usual, while records that are ready have their turns. */
 struct usual {
 	uint16_t points; /* bits of both */
@@ -111,8 +99,8 @@ struct joint {
 	const struct ow_joint_pass *set;
 	struct ow_matcher *matcher[OW_PATH_PAIRS];
 	struct usual usual[OW_PATH_PAIRS];
-	struct meetings meetings[OW_PATH_PAIRS][OW_SIDES]; /* at the first point, at the second one */
-	struct meetings merged;
+	struct ow_joint_meetings meetings[OW_PATH_PAIRS][OW_SIDES]; /* at the first point, at the second one */
+	struct ow_joint_meetings merged;
 	int64_t shift_ns[OW_PATH_POINTS]; /* added to the times of a point, for those of the first one */
 	unsigned points;
 	uint16_t all; /* bit p: point p is used */
@@ -133,112 +121,6 @@ struct joint {
 	int64_t ahead_ns, window_ns;
 	struct ow_flow_table *flows[OW_PATH_PAIRS][OW_SIDES]; /* of passes that use those of the reader of the point */
 };
-
-static unsigned point_of(const struct ow_joint_pass *set, unsigned k, enum ow_side side)
-{
-	return side == OW_SIDE_A ? set->pair[k].from : set->pair[k].to;
-}
-
-/* -- which passes can run together -------------------------------------------------------------------------------- */
-
-static bool is_special(const struct ow_match_pass *p)
-{
-	const struct ow_identity *identity = &p->plan.identity;
-	bool special = p->details[OW_A_TO_B] || p->plan.untimed || p->plan.drift != 0 || identity->segments ||
-	               identity->cut || identity->level == OW_LEVEL_NAT;
-	for (unsigned side = 0; side < OW_SIDES; side++) {
-		const struct ow_record_reader *input = &p->input[side];
-		special |= !input->lent || input->dedup || input->notes || input->cutter.there || p->aside[side];
-	}
-	return special;
-}
-
-static bool same_identity(const struct ow_identity *a, const struct ow_identity *b)
-{
-	return a->level == b->level && a->inner == b->inner && a->segments == b->segments &&
-	       a->any_ip_id == b->any_ip_id && a->tcp == b->tcp && a->tcp_headers == b->tcp_headers &&
-	       a->pieces == b->pieces && a->cut == b->cut && a->hash_limit == b->hash_limit && a->key == b->key &&
-	       memcmp(a->secret, b->secret, sizeof a->secret) == 0;
-}
-
-/* Whether pass k wants the same times of its points as the passes before it. */
-static bool same_times(const struct ow_joint_pass *set, unsigned k)
-{
-	bool same = true;
-	for (unsigned i = 0; i < OW_SIDES * OW_SIDES * k; i++) {
-		const unsigned before = i / (OW_SIDES * OW_SIDES), x = i / OW_SIDES % OW_SIDES, y = i % OW_SIDES;
-		const struct ow_frame_choice *mine = &set->pass[k]->input[x].choice;
-		const struct ow_frame_choice *other = &set->pass[before]->input[y].choice;
-		if (point_of(set, k, x) == point_of(set, before, y))
-			same &= mine->since_ns == other->since_ns && mine->until_ns == other->until_ns;
-	}
-	return same;
-}
-
-/* The shifts of all points that follow from those of pairs. False: they contradict each other. */
-static bool find_shifts(const struct ow_joint_pass *set, unsigned passes, int64_t shift_ns[OW_PATH_POINTS])
-{
-	uint32_t known = UINT32_C(1) << set->pair[0].from, before = 0;
-	shift_ns[set->pair[0].from] = 0;
-	while (known != before) {
-		before = known;
-		for (unsigned k = 0; k < passes; k++) {
-			unsigned from = set->pair[k].from, to = set->pair[k].to;
-			int64_t shift = set->pass[k]->plan.shift_ns;
-			if (known >> from & 1 && !(known >> to & 1))
-				shift_ns[to] = shift_ns[from] + shift;
-			else if (known >> to & 1 && !(known >> from & 1))
-				shift_ns[from] = shift_ns[to] - shift;
-			else if (known >> from & 1 && shift_ns[to] - shift_ns[from] != shift)
-				return false;
-			if ((known >> from | known >> to) & 1)
-				known |= UINT32_C(1) << from | UINT32_C(1) << to;
-		}
-	}
-	for (unsigned k = 0; k < passes; k++) {
-		if (!(known >> set->pair[k].from & 1))
-			return false;
-	}
-	return true;
-}
-
-static void swap(struct ow_joint_pass *set, unsigned a, unsigned b)
-{
-	struct ow_match_pass *pass = set->pass[a];
-	struct ow_path_pair pair = set->pair[a];
-	set->pass[a] = set->pass[b];
-	set->pair[a] = set->pair[b];
-	set->pass[b] = pass;
-	set->pair[b] = pair;
-}
-
-/* Passes that share readers skip the same packets: those that do not pass a router, if any of the pairs has one. */
-static void route_alike(struct ow_joint_pass *set, unsigned passes)
-{
-	bool routed = false;
-	for (unsigned k = 0; k < passes; k++)
-		routed |= set->pass[k]->plan.identity.routed;
-	for (unsigned k = 0; k < passes; k++)
-		set->pass[k]->plan.identity.routed = routed;
-}
-
-unsigned ow_joint_pass_select(struct ow_joint_pass *set)
-{
-	unsigned count = set->passes;
-	int64_t shift_ns[OW_PATH_POINTS];
-	for (unsigned k = 0; k < count;) {
-		bool fits = !is_special(set->pass[k]) && same_times(set, k) &&
-		            same_identity(&set->pass[k]->plan.identity, &set->pass[0]->plan.identity);
-		if (fits)
-			k++;
-		else
-			swap(set, k, --count);
-	}
-	if (count < 2 || !find_shifts(set, count, shift_ns))
-		return 0;
-	route_alike(set, count);
-	return count;
-}
 
 /* -- packets ------------------------------------------------------------------------------------------------------ */
 
@@ -552,80 +434,12 @@ static int make_ready(struct joint *j, unsigned p, int64_t until_ns)
 
 /* -- turns -------------------------------------------------------------------------------------------------------- */
 
-static int make_room(struct meetings *m, size_t count, bool plain)
-{
-	if (OW_GROW(m->order_ns, m->order_room, count) < 0)
-		return -ENOMEM;
-	return plain ? OW_GROW(m->meeting, m->room, count) : OW_GROW(m->both, m->both_room, count);
-}
-
-static void done_meetings(struct meetings *m)
-{
-	free(m->meeting);
-	free(m->both);
-	free(m->order_ns);
-}
-
-/* By time; of two at the same time the one at the pair's first point is first, if that is first among the points. */
-static bool is_sooner(const struct usual *usual, int64_t from_ns, int64_t to_ns)
-{
-	return from_ns < to_ns || (from_ns == to_ns && usual->from < usual->to);
-}
-
-static void merge_meetings(const struct meetings from[OW_SIDES], const struct usual *usual, struct meetings *to)
-{
-	const struct meetings *a = &from[OW_SIDE_A], *b = &from[OW_SIDE_B];
-	size_t i = 0, k = 0;
-	while (i < a->count && k < b->count) {
-		bool is_a = is_sooner(usual, a->order_ns[i], b->order_ns[k]);
-		to->meeting[i + k] = is_a ? a->meeting[i] : b->meeting[k];
-		i += is_a;
-		k += !is_a;
-	}
-	memcpy(&to->meeting[i + k], &a->meeting[i], (a->count - i) * sizeof *to->meeting);
-	i = a->count;
-	memcpy(&to->meeting[i + k], &b->meeting[k], (b->count - k) * sizeof *to->meeting);
-}
-
-/* The same for a pass that wants the records. */
-static void tell_both(struct joint *j, unsigned k)
-{
-	struct meetings *a = &j->meetings[k][OW_SIDE_A], *b = &j->meetings[k][OW_SIDE_B];
-	for (size_t i = 0, n = 0; i < a->count || n < b->count;) {
-		bool is_a = n == b->count || (i < a->count && is_sooner(&j->usual[k], a->order_ns[i], b->order_ns[n]));
-		ow_matcher_matched(j->matcher[k], is_a ? a->both[i].record : b->both[n].record);
-		i += is_a;
-		n += !is_a;
-	}
-	a->count = b->count = 0;
-}
-
-static int tell_meetings(struct joint *j, unsigned k)
-{
-	struct meetings *m = j->meetings[k], *told = m[OW_SIDE_A].count ? &m[OW_SIDE_A] : &m[OW_SIDE_B];
-	size_t count = m[OW_SIDE_A].count + m[OW_SIDE_B].count;
-	if (!j->usual[k].plain) {
-		tell_both(j, k);
-		return 0;
-	}
-	if (m[OW_SIDE_A].count && m[OW_SIDE_B].count) {
-		told = &j->merged;
-		if (make_room(told, count, true) < 0)
-			return -ENOMEM;
-		merge_meetings(m, &j->usual[k], told);
-	}
-	if (count)
-		ow_matcher_met(j->matcher[k], told->meeting, count);
-	m[OW_SIDE_A].count = m[OW_SIDE_B].count = 0;
-	return 0;
-}
-
 /* There is room for it. */
 static void meet(struct joint *j, const struct entry *e, unsigned k, enum ow_side later)
 {
 	const struct usual *usual = &j->usual[k];
 	const struct showing *a = &e->at[usual->from], *b = &e->at[usual->to];
-	struct meetings *m = &j->meetings[k][later];
+	struct ow_joint_meetings *m = &j->meetings[k][later];
 	size_t i = m->count++;
 	m->order_ns[i] = later == OW_SIDE_B ? b->order_ns : a->order_ns;
 	if (!usual->plain) {
@@ -682,8 +496,8 @@ static int make_room_at(struct joint *j, unsigned p, uint32_t count)
 	int r = 0;
 	for (unsigned n = 0; n < j->sides[p] && r == 0; n++) {
 		unsigned k = j->side[p][n].pass;
-		struct meetings *m = &j->meetings[k][j->side[p][n].side];
-		r = make_room(m, m->count + count, j->usual[k].plain);
+		struct ow_joint_meetings *m = &j->meetings[k][j->side[p][n].side];
+		r = ow_joint_meetings_room(m, m->count + count, j->usual[k].plain);
 	}
 	return r;
 }
@@ -715,7 +529,9 @@ static int turn_smooth(struct joint *j, unsigned p, uint32_t count)
 /* Brings a pair up to the turns that its points had: its matcher expects what is pushed now. */
 static int catch_up(struct joint *j, unsigned k)
 {
-	int r = tell_meetings(j, k);
+	const struct usual *usual = &j->usual[k];
+	int r = ow_joint_meetings_tell(j->meetings[k], usual->plain, usual->from < usual->to, &j->merged,
+	                               j->matcher[k]);
 	const unsigned place[OW_SIDES] = {j->set->pair[k].from, j->set->pair[k].to};
 	int64_t shift_ns = j->shift_ns[place[OW_SIDE_A]];
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
@@ -920,7 +736,7 @@ static int open_point(struct joint *j, unsigned p, struct ow_match_pass *pass, e
 
 static int begin(struct joint *j, struct ow_error *err)
 {
-	int r = find_shifts(j->set, j->set->passes, j->shift_ns) ? 0 : -EAGAIN;
+	int r = ow_joint_shifts(j->set, j->set->passes, j->shift_ns) ? 0 : -EAGAIN;
 	for (unsigned k = 0; k < j->set->passes && r == 0; k++) {
 		struct ow_match_pass *pass = j->set->pass[k];
 		const unsigned place[OW_SIDES] = {j->set->pair[k].from, j->set->pair[k].to};
@@ -950,7 +766,7 @@ static void lend_flows(struct joint *j)
 		for (unsigned side = 0; side < OW_SIDES; side++) {
 			struct ow_record_reader *input = &j->set->pass[k]->input[side];
 			j->flows[k][side] = input->flows;
-			input->flows = j->point[point_of(j->set, k, side)].input->flows;
+			input->flows = j->point[ow_joint_point(j->set, k, side)].input->flows;
 		}
 	}
 }
@@ -1013,10 +829,10 @@ int ow_joint_pass_run(const struct ow_joint_pass *set, struct ow_error *err)
 		r = r == 0 ? ended : r;
 	}
 	for (unsigned k = 0; k < set->passes; k++) {
-		done_meetings(&j->meetings[k][OW_SIDE_A]);
-		done_meetings(&j->meetings[k][OW_SIDE_B]);
+		ow_joint_meetings_done(&j->meetings[k][OW_SIDE_A]);
+		ow_joint_meetings_done(&j->meetings[k][OW_SIDE_B]);
 	}
-	done_meetings(&j->merged);
+	ow_joint_meetings_done(&j->merged);
 	ow_recent_free(j->recent);
 	while (j->blocks)
 		free(j->block[--j->blocks]);

@@ -24,5 +24,9 @@ struct ow_joint_pass {
  * or drift, other times of a point, captures that are read in a special way. Returns how many can; fewer than two: none.
  */
 unsigned ow_joint_pass_select(struct ow_joint_pass *joint);
+/* The point of a side of pass k. */
+unsigned ow_joint_point(const struct ow_joint_pass *joint, unsigned k, enum ow_side side);
+/* The shifts of all points that follow from those of pairs. False: they contradict each other. */
+bool ow_joint_shifts(const struct ow_joint_pass *joint, unsigned passes, int64_t shift_ns[OW_PATH_POINTS]);
 /* Runs all. -EAGAIN: they have to be run one by one. */
 int ow_joint_pass_run(const struct ow_joint_pass *joint, struct ow_error *err);
