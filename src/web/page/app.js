@@ -199,12 +199,32 @@ async function show() {
 // --- what is new ---
 const LIVE = {live: 'live', away: 'no connection', off: ''};
 
-function watch() {
-  stream(() => { fresh = true; }, (word) => {
+// A browser has few connections to a server: a page that nobody sees must not hold one.
+function follow() {
+  let close = null;
+  const heard = (word) => {
     place('live').textContent = LIVE[word];
     place('live').className = word;
     if (word === 'live' && place('problem').textContent) show();
-  });
+  };
+  const decide = (seen) => {
+    if (seen && !close) {
+      close = stream(() => { fresh = true; }, heard);
+      fresh = true; // what came in the meantime
+    } else if (!seen && close) {
+      close();
+      close = null;
+      heard('off');
+    }
+  };
+  addEventListener('pagehide', () => decide(false));
+  addEventListener('pageshow', () => decide(!document.hidden));
+  document.addEventListener('visibilitychange', () => decide(!document.hidden));
+  decide(!document.hidden);
+}
+
+function watch() {
+  follow();
   setInterval(() => {
     const range = current && current.range;
     if (!fresh || !range || !range.live || document.hidden || place('view').hasAttribute('aria-busy')) return;

@@ -28,13 +28,8 @@ export async function view(context) {
   const heading = [h('h1', {}, 'Flows'), h('form', {class: 'controls', onsubmit: (event) => event.preventDefault()},
     choice('Show', worst, [['20', 'the worst 20'], ['50', 'the worst 50'], ['200', 'the worst 200']], (n) => go({worst: n})),
     choice('Order', by, [['delay', 'slowest first'], ['loss', 'most lost first']], (one) => go({by: one === 'delay' ? null : one})))];
-  let answer;
-  try {
-    answer = await get('flows', {...timesOf(range), worst});
-  } catch (error) {
-    if (error.name === 'AbortError') throw error;
-    return [...heading, h('p', {}, visible(error.message)), h('p', {class: 'note'}, 'Flows come from recordings: oneway web STORE --flows-from A.epochs --flows-to B.epochs')];
-  }
+  if (!context.info.features?.includes('flows')) return [...heading, h('p', {}, 'Flows come from recordings: oneway web STORE --flows-from A.epochs --flows-to B.epochs')];
+  const answer = await get('flows', {...timesOf(range), worst});
   const flows = [...(answer.flows || [])];
   if (by === 'loss') flows.sort((a, b) => (lostOf(b) ?? -1) - (lostOf(a) ?? -1));
   return [...heading, table(`${flows.length} of ${count(answer.flows_total ?? flows.length)} flows${answer.flows_never_arrived ? `; of ${count(answer.flows_never_arrived)} more nothing arrived` : ''}`, [
