@@ -457,15 +457,14 @@ static int name_inbox(struct ow_bus *bus, struct ow_error *err)
 	return ow_bus_subscribe(bus, all, ow_bus_answer, bus, err);
 }
 
-/* libnats would wait for a pipe, for ever. */
+/* libnats would wait for a pipe, for ever. A file that is not there yet may come. */
 static int check_files(const struct ow_bus_options *options, struct ow_error *err)
 {
 	const char *const files[] = {options->ca, options->certificate, options->key};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		FILE *file = files[i] ? ow_state_open(files[i]) : NULL;
-		if (files[i] && !file)
-			return ow_error_set(err, errno, "%s: %s", files[i],
-			                    errno == EINVAL ? "not a file" : strerror(errno));
+		if (files[i] && !file && errno == EINVAL)
+			return ow_error_set(err, EINVAL, "%s: not a file", files[i]);
 		if (file)
 			fclose(file);
 	}

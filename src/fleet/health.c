@@ -31,6 +31,7 @@ static const struct field fields[] = {
 	FIELD(peers, COUNT),
 	FIELD(connected, COUNT),
 	FIELD(lanes, COUNT),
+	FIELD(peers_why, TEXT),
 	FIELD(frames, COUNT),
 	FIELD(dropped, COUNT),
 	FIELD(store_waiting, COUNT),

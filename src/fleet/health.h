@@ -20,6 +20,7 @@ struct ow_health {
 	int64_t time_ns;  /* when it was written */
 	int64_t started_ns;
 	uint64_t peers, connected, lanes;
+	char peers_why[160];      /* why the first one that is not connected is not */
 	uint64_t frames, dropped; /* by the rings, since the start */
 	uint64_t store_waiting, store_lost;
 	uint64_t memory_bytes;

@@ -386,8 +386,14 @@ void ow_daemon_status(const struct ow_daemon *d, struct ow_daemon_status *ret_st
 {
 	*ret_status = (struct ow_daemon_status){.peers = d->peer_count, .stopping = d->stopping};
 	ret_status->certificate_expiry_s = d->keys->tls ? ow_tls_expiry_s(d->keys->tls) : INT64_MAX;
-	for (unsigned i = 0; i < d->peer_count; i++)
-		ret_status->connected += d->peers[i]->link && d->peers[i]->link->ready;
+	for (unsigned i = 0; i < d->peer_count; i++) {
+		const struct ow_daemon_peer *peer = d->peers[i];
+		bool connected = peer->link && peer->link->ready;
+		ret_status->connected += connected;
+		if (!connected && peer->last_failure[0] && !ret_status->why[0])
+			snprintf(ret_status->why, sizeof ret_status->why, "%.64s: %.90s", peer->name,
+			         peer->last_failure);
+	}
 	for (unsigned i = 0; i < d->lane_count; i++)
 		ret_status->lanes += d->lanes[i]->state == OW_LANE_RUNNING;
 	for (unsigned i = 0; i < d->config->interface_count; i++) {

@@ -94,6 +94,7 @@ int ow_daemon_reload(struct ow_daemon *daemon, const struct ow_config *config, s
 
 struct ow_daemon_status {
 	unsigned peers, connected, lanes; /* lanes: number of lanes that are measured */
+	char why[160]; /* why the first peer that is not connected is not; "" = all are, or not known */
 	bool stopping;
 	int64_t certificate_expiry_s; /* since 1970; INT64_MAX = no certificate */
 	uint64_t frames, dropped;     /* of all interfaces, since the start */

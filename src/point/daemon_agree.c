@@ -5,6 +5,7 @@
  */
 #include "point/daemon_agree.h"
 
+#include "base/time.h"
 #include "point/agreement.h"
 #include "point/daemon_events.h"
 #include "point/daemon_identity.h"
@@ -13,6 +14,7 @@
 #include "result/cause.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -117,12 +119,21 @@ bool ow_daemon_clocks_fit(const struct ow_daemon_peer *peer, const struct ow_con
 	                                                    ow_agree_apart_max(segment->interval_ns, segment->wait_ns));
 }
 
+void ow_daemon_clocks_cause(const struct ow_daemon_peer *peer, char ret_cause[OW_RESULT_CAUSE])
+{
+	char apart[OW_DURATION_TEXT];
+	ow_duration_text(fabs((double)peer->ahead_ns), apart);
+	snprintf(ret_cause, OW_RESULT_CAUSE, ow_cause_clocks_apart, apart);
+}
+
 static void propose_segment(struct ow_daemon_peer *peer, const struct ow_config_segment *s)
 {
 	if (!ow_daemon_clocks_fit(peer, s)) {
-		ow_daemon_log(peer->daemon, OW_EVENT_WARNING,
-		              "%s: segment '%s' not measured: the clocks differ by more than half an interval",
-		              peer->name, s->name);
+		char cause[OW_RESULT_CAUSE];
+		ow_daemon_clocks_cause(peer, cause);
+		ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: segment '%s' not measured: %s", peer->name, s->name,
+		              cause);
+		ow_daemon_gaps_open(peer, s, cause);
 		return;
 	}
 	for (unsigned k = 0; k < 2 * s->class_count; k++) {

@@ -118,6 +118,41 @@ void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, con
 	add_gap(d, &gap);
 }
 
+static bool has_gap_or_lane(const struct ow_daemon *d, const struct ow_daemon_gap *like)
+{
+	for (unsigned i = 0; i < d->gaps.count; i++) {
+		const struct ow_daemon_gap *gap = &d->gaps.gap[i];
+		if (gap->peer == like->peer && gap->sending == like->sending &&
+		    strcmp(gap->segment, like->segment) == 0 && strcmp(gap->class_name, like->class_name) == 0)
+			return true;
+	}
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (is_lane_of(d->lanes[i], like))
+			return true;
+	}
+	return false;
+}
+
+void ow_daemon_gaps_open(struct ow_daemon_peer *peer, const struct ow_config_segment *s, const char *cause)
+{
+	struct ow_daemon *d = peer->daemon;
+	int64_t now_ns = ow_point_clock_now_ns(&d->clock);
+	for (unsigned k = 0; k < 2 * s->class_count && !d->clock.files && !d->stopping; k++) {
+		struct ow_daemon_gap gap = {.peer = peer,
+		                            .sending = k % 2 == 0,
+		                            .length_ns = s->interval_ns,
+		                            .start_ns = now_ns - now_ns % s->interval_ns,
+		                            .since_ns = ow_clock_steady_ns(),
+		                            .asked_ns = INT64_MIN / 2};
+		gap.told_ns = gap.start_ns;
+		snprintf(gap.segment, sizeof gap.segment, "%s", s->name);
+		snprintf(gap.class_name, sizeof gap.class_name, "%s", s->classes[k / 2].name);
+		snprintf(gap.cause, sizeof gap.cause, "%s", cause);
+		if (!has_gap_or_lane(d, &gap))
+			add_gap(d, &gap);
+	}
+}
+
 void ow_daemon_gaps_asked(struct ow_daemon_peer *peer, const struct ow_message_open *open)
 {
 	struct ow_daemon *d = peer->daemon;

@@ -6,8 +6,9 @@
 
 /*
  * Gaps: intervals that the configuration wants and no lane covers, because a lane has ended (the peer is gone or was
- * restarted, a clock was set) and the next one has not begun yet. Each gets an unknown result with the cause.
+ * restarted, a clock was set) and the next one has not begun yet, or because clocks are too far apart for any. Each gets an unknown result with the cause.
  */
+struct ow_config_segment;
 struct ow_daemon;
 struct ow_daemon_lane;
 struct ow_daemon_peer;
@@ -34,6 +35,9 @@ struct ow_daemon_gaps {
 
 /* From this interval on (a number of the lane) it has no results, for this cause. */
 void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, const char *cause);
+/* The same for all lanes of a segment that cannot begin, from the current interval on; those that have a lane or a gap keep
+ * it. */
+void ow_daemon_gaps_open(struct ow_daemon_peer *peer, const struct ow_config_segment *segment, const char *cause);
 /* Sets another cause for all gaps with this peer, for the intervals after the current one. */
 void ow_daemon_gaps_explain(struct ow_daemon_peer *peer, const char *cause);
 /* The clock was set: unknown until before_ns by the old time; then from now on by the new one. */

@@ -135,11 +135,16 @@ static bool clocks_fit(const struct ow_daemon_peer *peer)
 
 static void refuse_clock(struct ow_daemon_link *link)
 {
-	char apart[OW_DURATION_TEXT], why[OW_DURATION_TEXT + 64];
-	ow_duration_text(fabs((double)link->peer->ahead_ns), apart);
-	snprintf(why, sizeof why, ow_cause_clocks_apart, apart);
+	const struct ow_config *c = link->daemon->config;
+	char why[OW_RESULT_CAUSE];
+	ow_daemon_clocks_cause(link->peer, why);
 	ow_daemon_peer_log(link->peer, OW_EVENT_WARNING, "refused: %s", why);
 	ow_daemon_gaps_explain(link->peer, why);
+	for (unsigned i = 0; i < c->segment_count; i++) {
+		if (strcmp(c->segments[i].peer, link->peer->name) == 0)
+			ow_daemon_gaps_open(link->peer, &c->segments[i], why);
+	}
+	snprintf(link->peer->last_failure, sizeof link->peer->last_failure, "%s", why);
 	ow_daemon_link_bye(link, why);
 }
 

@@ -56,6 +56,7 @@ void ow_fleet_report_status(struct ow_fleet_report *report, const struct ow_daem
 	h->peers = status->peers;
 	h->connected = status->connected;
 	h->lanes = status->lanes;
+	snprintf(h->peers_why, sizeof h->peers_why, "%s", status->why);
 	h->frames = status->frames;
 	h->dropped = status->dropped;
 	h->clock_known = status->clock_known;

@@ -110,8 +110,8 @@ static void find_problem(const struct ow_fleet_status *s, size_t i, const struct
 		         "its "
 		         "state folder, and start it again");
 	else if (h->connected < h->peers)
-		snprintf(text, 600, "%ju of %ju %s connected", (uintmax_t)h->connected, (uintmax_t)h->peers,
-		         ow_plural(h->peers, "peer", "peers"));
+		snprintf(text, 600, "%ju of %ju %s connected%s%.160s", (uintmax_t)h->connected, (uintmax_t)h->peers,
+		         ow_plural(h->peers, "peer", "peers"), h->peers_why[0] ? "; " : "", h->peers_why);
 }
 
 size_t ow_report_fleet_text(FILE *out, const struct ow_style *style, const struct ow_fleet_status *s)

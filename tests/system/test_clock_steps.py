@@ -87,7 +87,7 @@ class Steps(points.Case):
         self.clocks = {name: Clock(self.path(name + ".clock")) for name in ("london", "paris")}
         os.environ["ONEWAY_TEST_CLOCK"] = self.clocks["london"].path  # of keygen
 
-    def begin(self, segment=SEGMENT):
+    def begin(self, segment=SEGMENT, agreed=True):
         self.keys("psk")
         config = test_point_live.CONFIG
         self.write("paris.yaml", config.format(name="paris", listen="listen: 10.9.0.2:8620\n", interface="far", peer="london", more="facing: peer"))
@@ -96,7 +96,7 @@ class Steps(points.Case):
         self.points.append(paris)
         paris.wait_for("listening on")
         london = self.start(self.path("london.yaml"), env=self.clocks["london"].env())
-        for point in (london, paris):
+        for point in (london, paris) if agreed else ():
             point.wait_for("agreed on", 2)
         for ns, host in (([], "10.9.0.2"), (self.far.enter(), "10.9.0.1")):
             sender = subprocess.Popen([*ns, sys.executable, "-c", TRAFFIC, host])
@@ -207,6 +207,22 @@ class Steps(points.Case):
 
     def test_large_at_who_is_connected_to(self):
         self.run_there_and_back("paris", [-S, HOUR])
+
+    def test_apart_from_the_start(self):
+        """Never measured: each interval says why, of both directions, and is measured as soon as the clock is right."""
+        self.clocks["paris"].offset = 2 * S
+        self.clocks["paris"].state(50_000)
+        pair = self.begin(agreed=False)
+        pair["london"].wait_for("refused: the clocks")
+        time.sleep(2)
+        self.clocks["paris"].step(-2 * S)
+        self.agreed(pair, 2)
+        time.sleep(1.5)
+        results = self.finish(pair)
+        self.check("london", results["london"])
+        for way in ("london", "paris"):
+            causes = [r["cause"] for r in results["london"] if r["from"] == way and r["status"] == "unknown"]
+            self.assertTrue(any(re.match(r"the clocks are (2|2\.0\d*|1\.9\d*) s apart, more than half an interval", c) for c in causes), causes)
 
     def test_source_is_lost(self):
         """Said once, in each result, and once when it is back; loss is measured all the time."""
