@@ -4,6 +4,7 @@
 #
 #   make            only build/oneway and the library; make install PREFIX=/usr/local DESTDIR=
 #   make demo       half a minute of the lab: real packets, two points, results compared with the truth (needs root)
+#   make check      the quick tests of the release build, for the inner loop of a change (a minute)
 #   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (22 minutes)
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make soak       the whole system for SOAK=10m, or any time: constant memory, no false losses (needs root)
@@ -16,6 +17,7 @@
 #   make prove-memory  peak memory with 20 and with 2000 rotated files (some minutes)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" omits the 10 M-packet pair)
+#   make coverage   lines that the tests run, by room, and the functions that none runs (some minutes)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
 #   make format     clang-format in place               make clean
 #
@@ -36,13 +38,16 @@ DESTDIR ?=
 SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo prove prove-memory faults fleet-test networks soak scarce bare perturb accuracy bench fuzz lint format install clean
+.PHONY: all check test demo coverage prove prove-memory faults fleet-test networks soak scarce bare perturb accuracy bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 all: build/.werror-$(WERROR)
 	@ninja -C build program
+
+check: build/.packages-test build/.werror-$(WERROR)
+	@tools/run-check build
 
 test: build/.packages-test build/.werror-$(WERROR) build-asan/.werror-$(WERROR) build-tsan/.werror-$(WERROR)
 	@tools/run-tests
@@ -117,6 +122,9 @@ fuzz: build-fuzz/.werror-$(WERROR)
 lint: build/.packages-lint build-lint/.werror-$(WERROR)
 	@tools/run-lint build-lint
 
+coverage: build/.packages-test build/.packages-coverage build-coverage/.werror-$(WERROR)
+	@tools/run-coverage build-coverage
+
 format: build/.packages-format
 	@tools/check-format --fix
 
@@ -126,7 +134,7 @@ install: all
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
 
 clean:
-	rm -rf build build-asan build-tsan build-fuzz build-lint
+	rm -rf build build-asan build-tsan build-fuzz build-lint build-coverage
 
 # Packages are checked once per build directory and change of the list.
 build/.packages-%: tools/packages
@@ -144,6 +152,8 @@ build-asan/.werror-$(WERROR): | build/.packages-build
 	@$(call configure,build-asan,$(SANITIZED) -Db_sanitize=address$(comma)undefined)
 build-tsan/.werror-$(WERROR): | build/.packages-build
 	@$(call configure,build-tsan,$(SANITIZED) -Db_sanitize=thread)
+build-coverage/.werror-$(WERROR): | build/.packages-build
+	@$(call configure,build-coverage,-Doptimization=0 -Ddebug=false -Db_coverage=true)
 build-fuzz/.werror-$(WERROR): | build/.packages-build build/.packages-fuzz
 	@CC=clang-14 && export CC && $(call configure,build-fuzz,-Dbuildtype=debugoptimized -Db_lundef=false -Db_sanitize=address$(comma)undefined -Dfuzz=true -Dtests=false)
 # clang-tidy reads clang's compile commands: gcc's know options that clang does not.

@@ -96,9 +96,10 @@ class Life(unittest.TestCase):
         print(f"revoked after {time.monotonic() - started:.2f} s")
         self.assertEqual(fleet.status()["london"]["state"], "revoked")
 
-        # A point that did not come in time.
-        fleet.run("enroll", "rome", "--valid", "2s")
+        # A point that has time to come, and one that did not come in time.
+        fleet.run("enroll", "rome", "--valid", "1h")
         self.assertEqual((fleet.status()["rome"]["state"], fleet.status()["rome"]["problem"]), ("invited", None))
+        fleet.run("enroll", "rome", "--valid", "1s")
         until(lambda: "its token has expired" in (fleet.status()["rome"]["problem"] or ""), lambda: str(fleet.status()["rome"]), 10)
 
     def both_measure(self):

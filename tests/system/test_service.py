@@ -144,17 +144,25 @@ class Service(points.Case):
             self.assertLessEqual(a[1], b[0], rows)
         return rows
 
+    def wait_for_results(self, segment, count):
+        """Until both points have stored so many final results of it."""
+        end = time.monotonic() + points.PATIENCE
+        while any(len(self.check_store(name, segment)) < count for name in ("london", "paris")):
+            self.assertLess(time.monotonic(), end, segment)
+            time.sleep(0.1)
+
     def test_reload_where_it_connects(self):
         """Segments come, change and go; the others do not notice."""
         quick = ", interval: 200ms, wait: 400ms"
         london, paris = self.pair([("keep", quick), ("change", quick), ("go", quick)], [("keep", ""), ("change", ""), ("go", ""), ("come", "")])
         london.wait_for("agreed on", 6)
-        time.sleep(2.5)
+        self.wait_for_results("keep", 6)
+        self.wait_for_results("go", 5)
         slow = ", interval: 400ms, wait: 400ms"
         text = self.config_of("london", ("keep", quick), ("change", slow), ("come", quick), port=self.port)
         self.reload(london, text, "read again: segments: 1 unchanged, 1 changed, 1 new, 1 removed")
         london.wait_for("agreed on", 10)
-        time.sleep(2)
+        self.wait_for_results("come", 5)
         for point in (london, paris):
             point.stop()
         for point in (london, paris):
@@ -182,7 +190,7 @@ class Service(points.Case):
         self.reload(paris, self.config_of("paris", ("keep", ""), ("come", "")), "1 unchanged, 0 changed, 1 new, 1 removed")
         london.wait_for("connected again")
         london.wait_for("agreed on come", 2)
-        time.sleep(1.5)
+        self.wait_for_results("come", 4)
         for point in (london, paris):
             point.stop()
         for point in (london, paris):
