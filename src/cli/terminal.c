@@ -107,7 +107,10 @@ void ow_progress_show(void *arg, double done)
 
 void ow_progress_done(struct ow_progress *progress)
 {
-	if (progress->shown)
+	/* Before standard output gets its next line: on a terminal both streams have a buffer (wrap.h). */
+	if (progress->shown) {
 		fputs("\r\033[K", stderr);
+		fflush(stderr);
+	}
 	progress->shown = false;
 }

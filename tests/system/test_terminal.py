@@ -151,6 +151,13 @@ class Commands(command.Case):
         terminal.end()
         self.assertNotIn("simulating", terminal.written)
 
+    def test_progress_is_erased(self):
+        """Before the result, which takes its place."""
+        done, terminal = run("simulate", "-n", 3000000, "--snaplen", 64, "-a", self.path("x.pcap"), "-b", "/dev/null", "--json")
+        self.assertEqual(done, 0, terminal.written)
+        self.assertIn("simulating", terminal.written)
+        self.assertNotIn("simulating", terminal.screen(80).text())
+
 
 class OnInterfaces(command.Case):
     """oneway live and oneway point on interfaces, confined."""
