@@ -13,6 +13,7 @@ import time
 import unittest
 
 import command
+import pages
 from fleet import until, why_not
 from servers import Postgres
 
@@ -26,21 +27,6 @@ for i in range(10**9):
     s.sendto(b"%d" % i, (sys.argv[1], int(sys.argv[2])))
     time.sleep(0.02)
 """
-
-
-def read_page():
-    """(host, command) for each line with a prompt; what follows << is a part of it."""
-    lines, steps = iter(PAGE.read_text().splitlines()), []
-    for line in lines:
-        found = re.match(r"    (fleet|london|paris)# (.*)", line)
-        if not found:
-            continue
-        host, text = found.groups()
-        word = re.search(r"<<(\w+)", text)
-        while word and text.splitlines()[-1] != word.group(1):
-            text += "\n" + next(lines)[4:]
-        steps.append((host, text))
-    return steps
 
 
 class Hosts:
@@ -130,7 +116,7 @@ class Hosts:
 @unittest.skipIf(os.geteuid() != 0, "needs root: namespaces")
 class Page(unittest.TestCase):
     def test_page(self):
-        steps = read_page()
+        steps = [(s.host.rstrip("#"), s.command) for section in pages.read(PAGE).values() for s in section]
         self.assertGreater(len(steps), 14)
         hosts = Hosts()
         self.addCleanup(hosts.end)
