@@ -7,10 +7,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 struct arguments {
 	bool quick, json, check, no_plots, help, version;
@@ -18,9 +18,9 @@ struct arguments {
 	uint64_t seed;
 };
 
-/* The collections of traces and of maps, next to the source tree. */
-#define TRACES     "../shared/traces/big"
-#define TOPOLOGIES "../shared/topologies"
+/* Environment variables: the folders of traces and of maps. */
+#define TRACES     "ONEWAY_TRACES"
+#define TOPOLOGIES "ONEWAY_TOPOLOGIES"
 
 #define FIELD(name) offsetof(struct arguments, name)
 
@@ -32,10 +32,10 @@ static const struct ow_option options[] = {
          "Folder of NAME.csv and NAME.svg; it is created if it does not exist (default: figures)."},
 	{"seed", 0, "N", ow_option_count, FIELD(seed), "Another seed gives another sample (default: 1)."},
 	{"traces", 0, "DIR", ow_option_text, FIELD(traces),
-         "Captures that COLATE's figures take besides made traffic (default: " TRACES ", if it is there)."},
+         "Captures that COLATE's figures take besides made traffic (default: $" TRACES ", if it is set)."},
 	{"topologies", 0, "DIR", ow_option_text, FIELD(topologies),
-         "Rocketfuel's maps, rocketfuel-AS.weights.intra, that MPLANE's figures take (default: " TOPOLOGIES
-         ", if it is there)."},
+         "Rocketfuel's maps, rocketfuel-AS.weights.intra, that MPLANE's figures take (default: $" TOPOLOGIES
+         ", if it is set)."},
 	{"no-plots", 0, NULL, ow_option_flag, FIELD(no_plots), "Write only CSV: gnuplot is not needed."},
 	{"check", 0, NULL, ow_option_flag, FIELD(check), "Exit code 3 when a number does not agree with the paper's."},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print JSON instead of text."},
@@ -152,7 +152,8 @@ static int reproduce(struct job *job, char **word, int words, struct ow_error *e
 
 int ow_cli_reproduce(int argc, char **argv)
 {
-	struct arguments args = {.directory = "figures", .seed = 1};
+	struct arguments args = {
+		.directory = "figures", .traces = getenv(TRACES), .topologies = getenv(TOPOLOGIES), .seed = 1};
 	struct ow_error err;
 	int words = ow_options_parse(options, argc, argv, &args, &err);
 	if (words >= 0 && ow_cli_answered(args.help, args.version, help))
@@ -165,10 +166,6 @@ int ow_cli_reproduce(int argc, char **argv)
 		(args.json ? ow_report_figures_json : ow_report_figures_text)(stdout);
 		return OW_EXIT_OK;
 	}
-	if (!args.traces && access(TRACES, R_OK) == 0)
-		args.traces = TRACES;
-	if (!args.topologies && access(TOPOLOGIES, R_OK) == 0)
-		args.topologies = TOPOLOGIES;
 	struct job job = {.args = &args};
 	if (reproduce(&job, argv + 1, words, &err) < 0)
 		return ow_cli_failed("reproduce", &err);

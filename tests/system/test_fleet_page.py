@@ -118,6 +118,9 @@ class Page(unittest.TestCase):
     def test_page(self):
         steps = [(s.host.rstrip("#"), s.command) for section in pages.read(PAGE).values() for s in section]
         self.assertGreater(len(steps), 14)
+        (written,) = [text.split("\n", 1)[1].removesuffix("END") for _, text in steps if "fleet.yaml <<" in text]
+        example = (PAGE.parent / "examples" / "fleet.yaml").read_text()
+        self.assertEqual("".join(line for line in example.splitlines(True) if not line.startswith("#")), written)
         hosts = Hosts()
         self.addCleanup(hosts.end)
         for port, (here, there) in enumerate((("london", "paris"), ("paris", "london"))):
