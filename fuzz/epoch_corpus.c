@@ -76,6 +76,7 @@ int main(int argc, char **argv)
 	must(ow_colate_plan_params(&plan, &info.params, NULL) == 0, "parameters");
 	save(argv[1], "dense", &info, 100, 40);
 	save(argv[1], "empty", &info, 0, 1);
+	save(argv[1], "samples", &info, 400, 2);
 	plan.counters = 600;
 	must(ow_colate_plan_params(&plan, &info.params, NULL) == 0, "parameters");
 	save(argv[1], "sparse", &info, 4, 3);

@@ -334,7 +334,7 @@ static int read_rows(struct reader *r, struct ow_flow_counts *counts)
 	while (s == 0 && (s = next_row(r)) > 0) {
 		s = read_row(r, &count);
 		if (s == 0 && count.packets)
-			s = ow_flow_counts_put(counts, &count, NULL);
+			s = ow_flow_counts_put(counts, &count, NULL, NULL);
 		if (s == -ENOSPC)
 			return ow_error_set(r->err, ENOSPC, "%.100s:%llu: more than %u flows", r->name,
 			                    (unsigned long long)r->line, OW_FLOW_COUNTS_MAX);

@@ -4,7 +4,7 @@
  * not stored, because it follows from the key. Times are in ticks of at most a 16384th of the epoch, rounded outwards.
  *
  *    0  flows (8), packets of flows beyond the limit (8), first time (8), a tick is 2^this ns (1), plus 128 if flows have
- *       counters of their own
+ *       counters of their own, plus 64 if there are samples of their packets
  *   25  in this case (8): flows of fewer packets have none
  *       each flow: flags (1): bits 0-1 0 not IP, 1 IPv4, 2 IPv6; 2 source as before; 3 destination as before;
  *                  4-5 protocol 0 as before, 1 TCP, 2 UDP, 3 follows; 6-7 ports 0 none, 1 both, 2 source (destination
@@ -15,7 +15,8 @@
  *       packets - 1 (number), tick of the first (number), with more than one packet ticks to the last (number)
  *       packets in each layer that takes a share (number)
  *       if flows of so many packets have counters: packets of its own counter (number), and if there are any its sum
- *       (8) and check (4)
+ *       (8) and check (4); with samples: 0 = none, else packets + 1 (number), the limit of their ranks less 1 (5), and
+ *       each packet by rank, then time: rank (5), time since the first (6)
  * Numbers have 7 bits in each byte, the lowest first; the top bit is set in all bytes except the last.
  */
 #include "base/bytes.h"
@@ -24,14 +25,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER      25
-#define HEADER_OWN  128
-#define ROW_MAX     (160 + 10 * OW_COLATE_LAYERS_MAX)
-#define ROW_MIN     3                        /* flags, packets, tick */
-#define TICKS       16384                    /* fits into two bytes of a number */
-#define TIME_MAX    ((INT64_C(1) << 62) - 1) /* the same limit as for frames */
-#define SHIFT_MAX   50                       /* with it, all of these times are less than TICKS apart */
-#define PACKETS_MAX (UINT64_C(1) << 56)
+#define HEADER         25
+#define HEADER_OWN     128
+#define HEADER_SAMPLES 64
+#define SAMPLE_HEAD    (2 + RANK_BYTES)
+#define RANK_BYTES     (OW_FLOW_SAMPLE_RANK_BITS / 8)
+#define SAMPLED_BYTES  (RANK_BYTES + 6)
+#define SAMPLE_TIMES   (UINT64_C(1) << 48)
+#define ROW_MAX        (160 + 10 * OW_COLATE_LAYERS_MAX + SAMPLE_HEAD + SAMPLED_BYTES * OW_FLOW_SAMPLE)
+#define ROW_MIN        3                        /* flags, packets, tick */
+#define TICKS          16384                    /* fits into two bytes of a number */
+#define TIME_MAX       ((INT64_C(1) << 62) - 1) /* the same limit as for frames */
+#define SHIFT_MAX      50                       /* with it, all of these times are less than TICKS apart */
+#define PACKETS_MAX    (UINT64_C(1) << 56)
 
 enum { SAME_SRC = 4, SAME_DST = 8, PROTO_SHIFT = 4, PORTS_SHIFT = 6 };
 enum proto { PROTO_SAME, PROTO_TCP, PROTO_UDP, PROTO_FOLLOWS };
@@ -160,14 +166,39 @@ static uint64_t own_from(const struct ow_flow_counts *counts)
 	return least;
 }
 
-static uint8_t *put_own(uint8_t *to, const struct ow_flow_own *own)
+static uint8_t *put_bytes(uint8_t *to, uint64_t value, unsigned bytes)
+{
+	for (unsigned i = 0; i < bytes; i++)
+		*to++ = (uint8_t)(value >> 8 * i);
+	return to;
+}
+
+static uint8_t *put_sample(uint8_t *to, const struct ow_flow_sample *sample, int64_t first_ns)
+{
+	bool is_written = sample->limit && sample->count <= OW_FLOW_SAMPLE;
+	for (size_t i = 0; is_written && i < sample->count; i++)
+		is_written = (uint64_t)sample->packet[i].time_ns - (uint64_t)first_ns < SAMPLE_TIMES;
+	if (!is_written)
+		return put_number(to, 0);
+	to = put_number(to, sample->count + 1);
+	to = put_bytes(to, sample->limit - 1, RANK_BYTES);
+	for (size_t i = 0; i < sample->count; i++) {
+		to = put_bytes(to, sample->packet[i].rank, RANK_BYTES);
+		to = put_bytes(to, (uint64_t)sample->packet[i].time_ns - (uint64_t)first_ns,
+		               SAMPLED_BYTES - RANK_BYTES);
+	}
+	return to;
+}
+
+static uint8_t *put_own(uint8_t *to, const struct ow_flow_own *own, const struct ow_flow_sample *sample,
+                        int64_t first_ns)
 {
 	to = put_number(to, own->packets);
 	if (!own->packets)
 		return to;
 	ow_store_le64(to, own->sum);
 	ow_store_le32(to + 8, own->check);
-	return to + 12;
+	return put_sample(to + 12, sample, first_ns);
 }
 
 static uint8_t *put_flow(uint8_t *to, const struct ow_flow_counts *counts, size_t i, const struct ticks *ticks,
@@ -185,7 +216,10 @@ static uint8_t *put_flow(uint8_t *to, const struct ow_flow_counts *counts, size_
 	const uint64_t *in_partial = ow_flow_counts_in_partials(counts, i);
 	for (uint32_t k = 0; k < ow_flow_counts_partials(counts); k++)
 		to = put_number(to, in_partial[k]);
-	return count.packets >= from ? put_own(to, &count.own) : to;
+	if (count.packets < from)
+		return to;
+	struct ow_flow_sample sample = ow_flow_counts_sample(counts, i);
+	return put_own(to, &count.own, &sample, ticks->first_ns);
 }
 
 int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *counts)
@@ -208,7 +242,7 @@ int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *c
 	ow_store_le64(to + 16, (uint64_t)ticks.first_ns);
 	uint64_t from = own_from(counts);
 	bool own = from != UINT64_MAX;
-	to[24] = (uint8_t)(ticks.shift | (own ? HEADER_OWN : 0));
+	to[24] = (uint8_t)(ticks.shift | (own ? HEADER_OWN | HEADER_SAMPLES : 0));
 	ow_store_le64(to + HEADER, from);
 	buffer->end += HEADER + (own ? 8 : 0);
 	static const struct ow_flow_key none;
@@ -331,6 +365,38 @@ static int64_t time_of(const struct ticks *ticks, uint64_t tick)
 	return time > TIME_MAX ? TIME_MAX : (int64_t)time;
 }
 
+static uint64_t take_bytes(struct reader *reader, unsigned bytes)
+{
+	const uint8_t *from = take(reader, bytes);
+	uint64_t value = 0;
+	for (unsigned i = 0; i < bytes; i++)
+		value |= (uint64_t)from[i] << 8 * i;
+	return value;
+}
+
+/* A sample, and room for its packets. */
+struct taken_sample {
+	struct ow_flow_sample sample;
+	struct ow_flow_sampled packet[OW_FLOW_SAMPLE];
+};
+
+static void take_sample(struct reader *reader, int64_t first_ns, struct taken_sample *ret)
+{
+	uint64_t count = take_number(reader), before = 0;
+	ret->sample = (struct ow_flow_sample){.packet = ret->packet};
+	if (!count)
+		return;
+	reader->failed |= --count > OW_FLOW_SAMPLE;
+	ret->sample.limit = take_bytes(reader, RANK_BYTES) + 1;
+	for (uint64_t i = 0; !reader->failed && i < count; i++) {
+		uint64_t rank = take_bytes(reader, RANK_BYTES), time = take_bytes(reader, SAMPLED_BYTES - RANK_BYTES);
+		reader->failed |= rank < before || rank >= ret->sample.limit;
+		ret->packet[i] = (struct ow_flow_sampled){.rank = rank, .time_ns = first_ns + (int64_t)time};
+		before = rank;
+	}
+	ret->sample.count = reader->failed ? 0 : (size_t)count;
+}
+
 static void take_own(struct reader *reader, uint64_t packets, struct ow_flow_own *own)
 {
 	own->packets = take_number(reader);
@@ -341,8 +407,15 @@ static void take_own(struct reader *reader, uint64_t packets, struct ow_flow_own
 	own->check = ow_load_le32(take(reader, 4));
 }
 
-static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t partials, uint64_t from,
-                      struct ow_flow_count *count, uint64_t in_partial[OW_COLATE_LAYERS_MAX])
+/* What the header says of own counters. */
+struct own_header {
+	uint64_t from; /* flows of fewer packets have none */
+	bool samples;
+};
+
+static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t partials, const struct own_header *own,
+                      struct ow_flow_count *count, uint64_t in_partial[OW_COLATE_LAYERS_MAX],
+                      struct taken_sample *sample)
 {
 	const struct ow_flow_key last = count->key;
 	take_key(reader, &last, &count->key);
@@ -362,8 +435,11 @@ static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t
 	for (uint32_t k = 0; k < partials; k++)
 		in_partial[k] = take_number(reader);
 	count->own = (struct ow_flow_own){0};
-	if (count->packets >= from)
+	sample->sample = (struct ow_flow_sample){0};
+	if (count->packets >= own->from)
 		take_own(reader, count->packets, &count->own);
+	if (count->own.packets && own->samples)
+		take_sample(reader, ticks->first_ns, sample);
 }
 
 int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, struct ow_flow_counts *sum,
@@ -374,10 +450,12 @@ int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, 
 	if (end - header < HEADER)
 		return ow_error_set(err, EPROTO, "epoch: flow counts are beyond the end");
 	uint64_t flows = ow_load_le64(header);
-	struct ticks ticks = {.first_ns = (int64_t)ow_load_le64(header + 16), .shift = header[24] & ~HEADER_OWN};
-	bool own = header[24] & HEADER_OWN;
+	struct ticks ticks = {.first_ns = (int64_t)ow_load_le64(header + 16),
+	                      .shift = header[24] & (HEADER_SAMPLES - 1)};
 	reader.at += HEADER;
-	uint64_t from = own ? ow_load_le64(take(&reader, 8)) : UINT64_MAX;
+	struct own_header own = {.from = UINT64_MAX, .samples = header[24] & HEADER_SAMPLES};
+	if (header[24] & HEADER_OWN)
+		own.from = ow_load_le64(take(&reader, 8));
 	if (reader.failed)
 		return ow_error_set(err, EPROTO, "epoch: flow counts are beyond the end");
 	if (flows > OW_FLOW_COUNTS_MAX || flows > (uint64_t)(end - reader.at) / ROW_MIN)
@@ -386,14 +464,15 @@ int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, 
 	if (ticks.shift > SHIFT_MAX || ticks.first_ns > TIME_MAX || ticks.first_ns < -TIME_MAX)
 		return ow_error_set(err, EPROTO, "epoch: times of flows are out of range");
 	struct ow_flow_count count = {0};
+	struct taken_sample sample;
 	uint64_t in_partial[OW_COLATE_LAYERS_MAX];
 	for (uint64_t i = 0; i < flows; i++) {
-		take_flow(&reader, &ticks, ow_flow_counts_partials(sum), from, &count, in_partial);
+		take_flow(&reader, &ticks, ow_flow_counts_partials(sum), &own, &count, in_partial, &sample);
 		if (reader.failed)
 			return ow_error_set(err, EPROTO, "epoch: flow %llu of %llu is damaged",
 			                    (unsigned long long)i + 1, (unsigned long long)flows);
 		count.flow = ow_flow_hash(seed, &count.key);
-		int r = ow_flow_counts_put(sum, &count, in_partial);
+		int r = ow_flow_counts_put(sum, &count, in_partial, &sample.sample);
 		if (r < 0)
 			return ow_error_set(err, -r, "epoch: not enough memory for the counts of %llu flows",
 			                    (unsigned long long)ow_flow_counts_flows(sum));

@@ -19,6 +19,8 @@ void ow_flow_answers_done(struct ow_flow_answers *answers)
 {
 	free(answers->flow);
 	free(answers->estimates);
+	for (unsigned i = 0; i < OW_FLOW_LEGS_MAX; i++)
+		free(answers->spread[i]);
 	*answers = (struct ow_flow_answers){0};
 }
 

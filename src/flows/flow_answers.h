@@ -48,9 +48,10 @@ struct ow_flow_answers {
 	struct ow_flow_answer *flow;
 	size_t flows; /* number of all flows */
 	struct ow_flow_estimate *estimates;
-	size_t estimated;       /* number of flows with an estimated mean over the last leg */
-	uint64_t never_arrived; /* flows that only the first point counted */
-	uint64_t backwards;     /* flows whose mean is certainly negative */
+	struct ow_flow_spread *spread[OW_FLOW_LEGS_MAX]; /* that the estimates point to */
+	size_t estimated;                                /* number of flows with an estimated mean over the last leg */
+	uint64_t never_arrived;                          /* flows that only the first point counted */
+	uint64_t backwards;                              /* flows whose mean is certainly negative */
 	double counted_packets; /* packets of all flows by the counts; compared with the last point's packets */
 	int64_t offset_ns;      /* was added to the last point's times */
 	bool worst;             /* sorted by what is certain: by the lower end of the interval */

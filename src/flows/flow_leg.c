@@ -11,6 +11,7 @@ void ow_flow_leg_done(struct ow_flow_leg_flows *leg)
 {
 	free(leg->load);
 	free(leg->estimate);
+	free(leg->spread);
 	*leg = (struct ow_flow_leg_flows){0};
 }
 
@@ -247,6 +248,55 @@ static int use_own(const struct ow_flow_leg_input *in, const struct ow_flow_leg_
 	return 0;
 }
 
+/* -- samples of heavy flows ---------------------------------------------------------------------------------------- */
+
+static void no_spreads(const struct ow_flow_leg_flows *leg)
+{
+	for (size_t i = 0; i < leg->flows; i++)
+		leg->estimate[i].no_spread = OW_REASON_FLOW_NOT_SAMPLED;
+}
+
+/* Both points must have sampled the flow. */
+static bool fill_spread(const struct ow_flow_leg_flows *leg, size_t i, struct ow_flow_spread *spread)
+{
+	struct ow_flow_count to;
+	struct ow_flow_estimate *estimate = &leg->estimate[i];
+	ow_flow_counts_get(leg->counts, i, &to);
+	ptrdiff_t at = to.own.packets ? ow_flow_counts_find(leg->sender, to.flow) : -1;
+	if (at < 0)
+		return false;
+	struct ow_flow_sample x = ow_flow_counts_sample(leg->sender, (size_t)at);
+	struct ow_flow_sample y = ow_flow_counts_sample(leg->counts, i);
+	if (!x.count || !y.count)
+		return false;
+	if (!ow_flow_spread(&x, &y, to.own.packets, to.packets, spread)) {
+		estimate->no_spread = OW_REASON_FLOW_FEW_SAMPLED;
+		return false;
+	}
+	estimate->spread = spread;
+	return true;
+}
+
+static int use_samples(const struct ow_flow_leg_input *in, struct ow_flow_leg_flows *leg)
+{
+	size_t heavy = 0;
+	no_spreads(leg);
+	if (in->counts || !in->side[0].sum->counts || !in->side[1].sum->counts)
+		return 0;
+	for (size_t i = 0; i < leg->flows; i++) {
+		struct ow_flow_count count;
+		ow_flow_counts_get(leg->counts, i, &count);
+		heavy += count.own.packets > 0;
+	}
+	leg->spread = calloc(heavy + 1, sizeof *leg->spread);
+	if (!leg->spread)
+		return -ENOMEM;
+	struct ow_flow_spread *next = leg->spread;
+	for (size_t i = 0; i < leg->flows; i++)
+		next += fill_spread(leg, i, next);
+	return 0;
+}
+
 /* -- estimates ----------------------------------------------------------------------------------------------------- */
 
 static int make_clean(const struct ow_flow_leg_input *in, struct ow_flows *flows, struct ow_flow_leg *leg,
@@ -318,6 +368,8 @@ int ow_flow_leg_estimate(const struct ow_flow_leg_input *in, struct ow_flow_leg 
 		flows.flows = ret_flows->flows;
 		r = ow_flows_estimate(&flows, &in->estimate, ret_flows->estimate, err);
 	}
+	if (r == 0 && use_samples(in, ret_flows) < 0)
+		r = ow_error_set(err, ENOMEM, "not enough memory for the samples of flows");
 	if (r == 0)
 		leg->uncovered = count_uncovered(in, &packets, mean_delay(ret_flows));
 	ow_lost_packets_done(&packets);

@@ -20,6 +20,7 @@ struct ow_flow_leg_flows {
 	const struct ow_flow_counts *sender; /* the counts of the first point; NULL = not known */
 	struct ow_flow_load *load;
 	struct ow_flow_estimate *estimate;
+	struct ow_flow_spread *spread; /* that the estimates point to; NULL = none */
 	size_t flows;
 };
 

@@ -183,6 +183,19 @@ static void shift(struct ow_value *value, double offset_ns)
 	value->high += offset_ns;
 }
 
+static void shift_spreads(const struct ow_flow_leg_flows *leg, int64_t offset_ns)
+{
+	for (size_t i = 0; i < leg->flows; i++) {
+		if (!leg->estimate[i].spread)
+			continue;
+		struct ow_flow_spread *spread = &leg->spread[leg->estimate[i].spread - leg->spread];
+		spread->least_ns += offset_ns;
+		spread->most_ns += offset_ns;
+		for (int k = 0; k < OW_QUANTILES; k++)
+			shift(&spread->quantile_ns[k], (double)offset_ns);
+	}
+}
+
 /* The estimate of a flow over a leg, found by its hash: some points may not have seen the flow. */
 static struct ow_flow_estimate estimate_of(const struct ow_flow_leg_flows *leg, uint64_t flow)
 {
@@ -190,11 +203,11 @@ static struct ow_flow_estimate estimate_of(const struct ow_flow_leg_flows *leg, 
 	if (i >= 0)
 		return leg->estimate[i];
 	struct ow_value none = ow_value_none(OW_REASON_FLOW_NOT_COUNTED);
-	return (struct ow_flow_estimate){.mean_ns = none, .stddev_ns = none};
+	return (struct ow_flow_estimate){.mean_ns = none, .stddev_ns = none, .no_spread = OW_REASON_FLOW_NOT_COUNTED};
 }
 
 /* Combines the legs: the flows are those that the last leg counts. */
-static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, const struct ow_flow_leg_flows *leg)
+static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, struct ow_flow_leg_flows *leg)
 {
 	const struct ow_flow_leg_flows *whole = &leg[a->legs - 1];
 	a->flow = calloc(whole->flows + 1, sizeof *a->flow);
@@ -202,6 +215,12 @@ static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, 
 	if (!a->flow || !a->estimates)
 		return -ENOMEM;
 	a->flows = whole->flows;
+	if (q->offset_ns)
+		shift_spreads(whole, q->offset_ns);
+	for (unsigned k = 0; k < a->legs; k++) {
+		a->spread[k] = leg[k].spread;
+		leg[k].spread = NULL;
+	}
 	for (size_t i = 0; i < a->flows; i++) {
 		struct ow_flow_estimate *estimate = &a->estimates[i * a->legs];
 		struct ow_flow_count count, sent;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "estimate/estimate.h"
+#include "flows/flow_spread.h"
 #include "flows/lost_packets.h"
 
 /*
@@ -75,6 +76,8 @@ struct ow_flow_estimate {
 	double packets;
 	struct ow_value mean_ns, stddev_ns; /* NONE with a reason if the noise is too large */
 	enum ow_flow_estimator estimator;
+	const struct ow_flow_spread *spread; /* of a heavy flow; NULL = none, because of: */
+	enum ow_reason no_spread;
 };
 
 struct ow_flows_options {

@@ -118,7 +118,10 @@ int ow_flows_colate(const struct ow_flows *flows, const struct ow_flows_options 
 		return ow_error_set(err, EINVAL, "colate needs a recording of its own form, but this one has banks");
 	for (size_t f = 0; layer == -ENODATA && f < flows->flows; f++) {
 		struct ow_value none = ow_value_none(OW_REASON_FLOW_VECTORS_LOST);
-		ret[f] = (struct ow_flow_estimate){flows->flow[f].packets, none, none, OW_FLOWS_COLATE};
+		ret[f] = (struct ow_flow_estimate){.packets = flows->flow[f].packets,
+		                                   .mean_ns = none,
+		                                   .stddev_ns = none,
+		                                   .estimator = OW_FLOWS_COLATE};
 	}
 	if (layer < 0)
 		return 0;

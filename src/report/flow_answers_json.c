@@ -8,6 +8,25 @@
 #include <inttypes.h>
 #include <math.h>
 
+static void put_quantile_bounds(struct ow_json *json, const struct ow_flow_spread *spread)
+{
+	ow_json_object(json, "quantiles");
+	for (int i = 0; i < OW_QUANTILES; i++)
+		ow_json_bounds(json, ow_quantile_name[i], &spread->quantile_ns[i]);
+	ow_json_end(json);
+}
+
+static void put_spread(struct ow_json *json, const struct ow_flow_spread *spread)
+{
+	double quantile_ns[OW_QUANTILES];
+	for (int i = 0; i < OW_QUANTILES; i++)
+		quantile_ns[i] = ow_json_known(&spread->quantile_ns[i]);
+	ow_json_quantiles(json, "quantiles", quantile_ns);
+	ow_json_integer(json, "min_at_most_ns", spread->least_ns);
+	ow_json_integer(json, "max_at_least_ns", spread->most_ns);
+	ow_json_count(json, "samples", spread->samples);
+}
+
 static void put_estimate(struct ow_json *json, const struct ow_flow_estimate *e)
 {
 	const struct ow_value *mean = &e->mean_ns, *stddev = &e->stddev_ns;
@@ -17,15 +36,21 @@ static void put_estimate(struct ow_json *json, const struct ow_flow_estimate *e)
 	ow_json_object(json, "ci95");
 	ow_json_bounds(json, "mean", mean);
 	ow_json_bounds(json, "stddev", stddev);
+	if (e->spread)
+		put_quantile_bounds(json, e->spread);
 	ow_json_end(json);
+	if (e->spread)
+		put_spread(json, e->spread);
 	ow_json_string(json, "estimator", ow_flow_estimator_name(e->estimator));
-	if (!no_mean && !no_stddev)
+	if (!no_mean && !no_stddev && e->spread)
 		return;
 	ow_json_object(json, "not_estimated");
 	if (no_mean)
 		ow_json_string(json, "mean", ow_reason_text(mean->reason));
 	if (no_stddev)
 		ow_json_string(json, "stddev", ow_reason_text(stddev->reason));
+	if (!e->spread)
+		ow_json_string(json, "quantiles", ow_reason_text(e->no_spread));
 	ow_json_end(json);
 }
 

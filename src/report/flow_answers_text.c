@@ -264,6 +264,28 @@ static void put_value(const struct style *s, const char *label, const struct ow_
 	ow_format_wrap(s->out, line, LABEL, s->width);
 }
 
+/* Quantiles from the sample; all that cannot be bounded have the same reason. */
+static void put_spread(const struct style *s, const struct ow_flow_estimate *e)
+{
+	char by[OW_FORMAT], text[OW_DURATION_TEXT], label[16];
+	if (!e->spread) {
+		const struct ow_value none = ow_value_none(e->no_spread);
+		put_value(s, "quantiles", &none, NULL);
+		return;
+	}
+	snprintf(by, sizeof by, "%zu packets", e->spread->samples);
+	ow_duration_text((double)e->spread->least_ns, text);
+	put_label(s, "min");
+	fprintf(s->out, "at most %s\n", text);
+	for (int i = 0; i < OW_QUANTILES; i++) {
+		snprintf(label, sizeof label, "p%g", 100 * ow_quantile_level[i]);
+		put_value(s, label, &e->spread->quantile_ns[i], by);
+	}
+	ow_duration_text((double)e->spread->most_ns, text);
+	put_label(s, "max");
+	fprintf(s->out, "at least %s\n", text);
+}
+
 /* One flow that the user asked for, in words. */
 static void put_one(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_answer *flow)
 {
@@ -283,6 +305,7 @@ static void put_one(const struct style *s, const struct ow_flow_answers *a, cons
 			fprintf(s->out, "%c to %c\n", 'A' + (int)a->leg[leg].from, 'A' + (int)a->leg[leg].to);
 		put_value(s, "mean", &e->mean_ns, by);
 		put_value(s, "stddev", &e->stddev_ns, by);
+		put_spread(s, e);
 	}
 }
 

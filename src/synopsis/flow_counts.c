@@ -29,6 +29,7 @@ struct ow_flow_counts {
 	struct entry *entry;
 	struct ow_flow_key *key;
 	uint64_t *partial; /* `partials` for each flow; NULL if there are none */
+	struct ow_flow_samples *samples;
 };
 
 int ow_flow_counts_create(const struct ow_colate_params *params, size_t flows_max, struct ow_flow_counts **ret_counts)
@@ -47,6 +48,12 @@ int ow_flow_counts_create(const struct ow_colate_params *params, size_t flows_ma
 		if (!whole)
 			counts->share[counts->partials++] = *layer;
 	}
+	counts->samples = malloc(sizeof *counts->samples);
+	if (!counts->samples) {
+		free(counts);
+		return -ENOMEM;
+	}
+	ow_flow_samples_init(counts->samples, OW_FLOW_SAMPLE_RANKS);
 	*ret_counts = counts;
 	return 0;
 }
@@ -59,6 +66,8 @@ void ow_flow_counts_free(struct ow_flow_counts *counts)
 	free(counts->entry);
 	free(counts->key);
 	free(counts->partial);
+	ow_flow_samples_done(counts->samples);
+	free(counts->samples);
 	free(counts);
 }
 
@@ -67,6 +76,7 @@ void ow_flow_counts_reset(struct ow_flow_counts *counts)
 	ow_id_map_clear(&counts->by_flow);
 	counts->flows = 0;
 	counts->packets = counts->uncounted = 0;
+	ow_flow_samples_reset(counts->samples, OW_FLOW_SAMPLE_RANKS);
 }
 
 static inline uint32_t look_up(const struct ow_flow_counts *counts, uint64_t flow)
@@ -98,6 +108,8 @@ static int64_t enter(struct ow_flow_counts *counts, uint64_t flow, const struct 
 	if (counts->flows >= counts->flows_max)
 		return -ENOSPC;
 	int r = make_room(counts);
+	if (r == 0)
+		r = ow_flow_samples_flow(counts->samples, counts->flows);
 	if (r == 0)
 		r = ow_id_map_add(&counts->by_flow, flow, (uint32_t)counts->flows);
 	if (r < 0)
@@ -143,6 +155,9 @@ static void add_one(struct ow_flow_counts *counts, const struct ow_flow_sighting
 	entry->last_ns = sighting->time_ns > entry->last_ns ? sighting->time_ns : entry->last_ns;
 	uint64_t hash = ow_colate_packet_hash(counts->seed, sighting->id);
 	add_own(&entry->own, hash, sighting->time_ns, counts->unit_ns);
+	uint64_t rank = ow_flow_sample_rank(hash);
+	if (rank < counts->samples->most)
+		ow_flow_samples_add(counts->samples, (uint32_t)i, rank, sighting->time_ns);
 	if (counts->partials)
 		add_partials(counts, (size_t)i, hash);
 }
@@ -150,6 +165,8 @@ static void add_one(struct ow_flow_counts *counts, const struct ow_flow_sighting
 void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_sighting *sightings,
                         const struct ow_flow_key *const *keys, size_t count)
 {
+	if (counts->samples->most > OW_FLOW_SAMPLE_CONSIDERED)
+		counts->samples->most = OW_FLOW_SAMPLE_CONSIDERED;
 	while (count) {
 		size_t some = count < AHEAD ? count : AHEAD;
 		struct ow_id_probe probe[AHEAD];
@@ -171,7 +188,8 @@ void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_sigh
 	}
 }
 
-int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count *count, const uint64_t *in_partial)
+int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count *count, const uint64_t *in_partial,
+                       const struct ow_flow_sample *sample)
 {
 	int64_t i = enter(counts, count->flow, &count->key);
 	if (i < 0)
@@ -184,6 +202,8 @@ int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count
 	entry->own.packets += count->own.packets;
 	entry->own.sum += count->own.sum;
 	entry->own.check += count->own.check;
+	if (count->own.packets)
+		ow_flow_samples_put(counts->samples, (uint32_t)i, sample);
 	for (uint32_t k = 0; k < counts->partials; k++)
 		counts->partial[(size_t)i * counts->partials + k] += in_partial[k];
 	return 0;
@@ -236,6 +256,11 @@ void ow_flow_counts_get(const struct ow_flow_counts *counts, size_t i, struct ow
 		.last_ns = entry->last_ns,
 		.own = entry->own,
 	};
+}
+
+struct ow_flow_sample ow_flow_counts_sample(const struct ow_flow_counts *counts, size_t i)
+{
+	return ow_flow_samples_get(counts->samples, (uint32_t)i);
 }
 
 uint64_t ow_flow_counts_in_layer(const struct ow_flow_counts *counts, size_t i, uint32_t layer)

@@ -3,6 +3,7 @@
 
 #include "packet/flow_select.h"
 #include "synopsis/colate.h"
+#include "synopsis/flow_samples.h"
 
 /*
  * Counts the packets of each flow: the p_f that estimates from shared counters need (COLATE section 4 takes them from
@@ -40,8 +41,9 @@ void ow_flow_counts_reset(struct ow_flow_counts *counts);
 void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_sighting *sightings,
                         const struct ow_flow_key *const *keys, size_t count);
 /* Adds a flow with all its counts; if it exists, adds to its counts. in_layer: for each partial layer, as below, or
- * NULL if there is none. -ENOSPC over flows_max, -ENOMEM. */
-int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count *count, const uint64_t *in_partial);
+ * NULL if there is none. sample: of the packets of its own counter; NULL = none. -ENOSPC over flows_max, -ENOMEM. */
+int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count *count, const uint64_t *in_partial,
+                       const struct ow_flow_sample *sample);
 
 /* Drops the own counters of flows of fewer than this many packets, except of those in `keep` (hashes, ascending). */
 void ow_flow_counts_drop_own(struct ow_flow_counts *counts, uint64_t packets_min, const uint64_t *keep, size_t keeps);
@@ -53,6 +55,9 @@ uint64_t ow_flow_counts_uncounted(const struct ow_flow_counts *counts);
 void ow_flow_counts_add_uncounted(struct ow_flow_counts *counts, uint64_t packets);
 /* Flow i of 0 .. flows-1, in order of appearance. */
 void ow_flow_counts_get(const struct ow_flow_counts *counts, size_t i, struct ow_flow_count *ret_count);
+/* A sample of the packets of its own counter. Valid until the next call that adds. The first call sorts in place: two
+ * threads must not call it at once. */
+struct ow_flow_sample ow_flow_counts_sample(const struct ow_flow_counts *counts, size_t i);
 /* Its packets in this layer's share. */
 uint64_t ow_flow_counts_in_layer(const struct ow_flow_counts *counts, size_t i, uint32_t layer);
 /* Number of layers with a share of the packets, and flow i's packets in each. */

@@ -119,6 +119,15 @@ static void check_same(const struct ow_epoch *a, const struct ow_epoch *b)
 	}
 }
 
+static void check_sample(const struct ow_flow_sample *is, const struct ow_flow_sample *should)
+{
+	assert_int_equal(is->limit, should->limit);
+	assert_int_equal(is->count, should->count);
+	for (size_t i = 0; i < is->count; i++)
+		assert_true(is->packet[i].rank == should->packet[i].rank &&
+		            is->packet[i].time_ns == should->packet[i].time_ns);
+}
+
 /* Times of flows are rounded outwards, by a 16384th of the time all flows took at most (for each time coded). */
 static void check_counts(const struct ow_epoch *is, const struct ow_epoch *should, int64_t tick_ns)
 {
@@ -134,6 +143,10 @@ static void check_counts(const struct ow_epoch *is, const struct ow_epoch *shoul
 		assert_memory_equal(&a.key, &b.key, sizeof a.key);
 		assert_int_equal(a.packets, b.packets);
 		assert_true(a.own.packets == b.own.packets && a.own.sum == b.own.sum && a.own.check == b.own.check);
+		struct ow_flow_sample x = ow_flow_counts_sample(is->counts, (size_t)at);
+		struct ow_flow_sample y = ow_flow_counts_sample(should->counts, i);
+		if (a.own.packets)
+			check_sample(&x, &y);
 		assert_true(b.first_ns <= a.first_ns && b.first_ns >= a.first_ns - tick_ns);
 		assert_true(b.last_ns >= a.last_ns && b.last_ns <= a.last_ns + tick_ns);
 		for (uint32_t layer = 0; layer < ow_colate_params(is->colate)->layers; layer++)

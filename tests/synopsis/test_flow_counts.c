@@ -66,7 +66,7 @@ static void put_all(struct ow_flow_counts *sum, const struct ow_flow_counts *par
 	for (size_t i = 0; i < ow_flow_counts_flows(part); i++) {
 		struct ow_flow_count count;
 		ow_flow_counts_get(part, i, &count);
-		assert_int_equal(ow_flow_counts_put(sum, &count, ow_flow_counts_in_partials(part, i)), 0);
+		assert_int_equal(ow_flow_counts_put(sum, &count, ow_flow_counts_in_partials(part, i), NULL), 0);
 	}
 }
 
@@ -141,7 +141,7 @@ static void test_full(void **state)
 	assert_int_equal(ow_flow_counts_packets(counts) + ow_flow_counts_uncounted(counts), STAMPS);
 	struct ow_flow_count count = {.flow = 99, .packets = 1};
 	uint64_t none = 0;
-	assert_int_equal(ow_flow_counts_put(counts, &count, &none), -ENOSPC);
+	assert_int_equal(ow_flow_counts_put(counts, &count, &none, NULL), -ENOSPC);
 	ow_flow_counts_free(counts);
 	ow_flow_counts_free(NULL);
 }
