@@ -513,7 +513,7 @@ static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *er
 	add_status(p, sum, row, &n, status);
 	if (p->options.on_notice)
 		tell(p, row, lane, &n, status);
-	if (status == OW_RESULT_UNKNOWN)
+	if (status == OW_RESULT_UNKNOWN || p->options.notices_only)
 		return 0;
 	struct ow_interval_result counts = {0};
 	struct ow_stored_sum aside = {0};
@@ -543,6 +543,15 @@ static int make_room(struct pass *p, struct ow_error *err)
 	return 0;
 }
 
+/* The rows that on_notice is called for. */
+static const char *with_notice(const struct pass *p)
+{
+	if (!p->options.notices_only)
+		return "";
+	return p->stored->source.version >= later_columns[0].since ? "AND (status <> 'measured' OR clock_event <> '') "
+	                                                           : "AND status <> 'measured' ";
+}
+
 /* Adds the rows of the selected time and period. */
 static int read_rows(struct pass *p, const char *tail, struct ow_error *err)
 {
@@ -563,13 +572,15 @@ static int read_rows(struct pass *p, const char *tail, struct ow_error *err)
 
 static int read_part(struct pass *p, const struct ow_stored_part *part, struct ow_error *err)
 {
-	char tail[80];
+	char tail[160], lane[40] = "";
 	struct ow_stored_filter *filter = &p->stored->filter;
 	filter->period = part->period;
 	filter->since_ns = part->since_ns;
 	filter->until_ns = part->until_ns;
-	snprintf(tail, sizeof tail, "AND lane = %" PRId64 " " ORDER, part->lane);
-	return read_rows(p, part->lane ? tail : ORDER, err);
+	if (part->lane)
+		snprintf(lane, sizeof lane, "AND lane = %" PRId64 " ", part->lane);
+	snprintf(tail, sizeof tail, "%s%s" ORDER, lane, with_notice(p));
+	return read_rows(p, tail, err);
 }
 
 static int run(struct pass *p, struct ow_error *err)
@@ -579,8 +590,11 @@ static int run(struct pass *p, struct ow_error *err)
 	int r = make_room(p, err);
 	if (r < 0)
 		return r;
-	if (!division)
-		return read_rows(p, ORDER, err);
+	if (!division) {
+		const struct ow_stored_part all = {
+			.period = keep.period, .since_ns = keep.since_ns, .until_ns = keep.until_ns};
+		return read_part(p, &all, err);
+	}
 	for (size_t i = 0; r == 0 && i < division->count; i++)
 		r = read_part(p, &division->part[i], err);
 	p->stored->filter = keep;

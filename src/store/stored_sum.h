@@ -81,6 +81,7 @@ struct ow_stored_sum_options {
 	/* If not NULL: called for each row that was not or not fully measured, or has an event of the clocks. */
 	void (*on_notice)(void *arg, const struct ow_stored_notice *notice);
 	void *arg;
+	bool notices_only; /* other rows are not read: there are no numbers */
 };
 
 /* Hours and days are those of the local time zone. */

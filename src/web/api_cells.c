@@ -94,9 +94,13 @@ static int add_usual(struct ow_call *call, struct ow_cell *by_lane, struct ow_er
 	struct ow_stored_sums sums;
 	if (keep.since_ns < INT64_MIN + OW_CELL_USUAL_NS)
 		return 0;
-	/* From whole hours: where exactly the week begins does not matter. */
-	int64_t hour_ns = ow_periods[OW_PERIOD_HOUR].length_ns;
-	call->filter.until_ns = ow_floor_div(keep.since_ns, hour_ns) * hour_ns;
+	/* Where exactly the week begins does not matter: from whole days, if there is one, else from whole hours. */
+	int64_t day_ns = ow_periods[OW_PERIOD_DAY].length_ns, hour_ns = ow_periods[OW_PERIOD_HOUR].length_ns, first,
+		last;
+	int64_t day = ow_floor_div(keep.since_ns, day_ns) * day_ns;
+	if (ow_stored_span(call->stored, &first, &last, err) < 0)
+		return 0;
+	call->filter.until_ns = first < day - day_ns ? day : ow_floor_div(keep.since_ns, hour_ns) * hour_ns;
 	call->filter.since_ns = call->filter.until_ns - OW_CELL_USUAL_NS;
 	int r = ow_stored_choose(call->stored, &call->filter, err);
 	if (r == 0)
@@ -176,6 +180,9 @@ void ow_cell_put(struct ow_json *json, const struct ow_cell *cell)
 	ow_json_number(json, "p99_low", cell->p99_low);
 	ow_json_number(json, "p99_high", cell->p99_high);
 	ow_json_number(json, "usual_p99", cell->usual_p99);
+	ow_json_integer_if(json, "clock_error_ns",
+	                   cell->sum && !cell->sum->clock_unknown && cell->sum->clock_error_ns >= 0,
+	                   cell->sum ? cell->sum->clock_error_ns : 0);
 	ow_json_number(json, "availability", cell->availability);
 	ow_json_integer_if(json, "last_ns", cell->last_ns != INT64_MIN, cell->last_ns);
 }

@@ -13,6 +13,9 @@
 
 #define WINDOW_NS    (INT64_C(3600) * OW_NS_PER_S)
 #define DEFAULT_COST OW_COST_ONE
+/* A window of this length or more begins at a whole minute. */
+#define WHOLE_NS  (INT64_C(600) * OW_NS_PER_S)
+#define MINUTE_NS (INT64_C(60) * OW_NS_PER_S)
 
 /* -- points ------------------------------------------------------------------------------------------------------- */
 
@@ -263,6 +266,9 @@ static int select_window(struct ow_call *call, struct ow_error *err)
 	}
 	if (r < 0)
 		return r;
+	/* Whole minutes need no results of single intervals. */
+	if (window >= WHOLE_NS)
+		window = at - ow_floor_div(at - window, MINUTE_NS) * MINUTE_NS;
 	call->filter.since_ns = at - window;
 	call->filter.until_ns = at;
 	return ow_stored_choose(call->stored, &call->filter, err);

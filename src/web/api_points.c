@@ -106,6 +106,7 @@ struct events {
 	struct ow_call *call;
 	struct event *event;
 	size_t count, room;
+	uint64_t omitted;
 	bool no_memory;
 };
 
@@ -196,8 +197,11 @@ static void add_incident(void *arg, const struct ow_verdict *v)
 static int collect_notices(struct events *e, struct ow_error *err)
 {
 	struct ow_notices notices = {.limit = EVENTS_MAX, .clocks = true};
-	const struct ow_stored_sum_options o = {
-		.group = OW_STORED_LANE, .p99_limit_ns = INT64_MAX, .on_notice = ow_notices_add, .arg = &notices};
+	const struct ow_stored_sum_options o = {.group = OW_STORED_LANE,
+	                                        .p99_limit_ns = INT64_MAX,
+	                                        .on_notice = ow_notices_add,
+	                                        .arg = &notices,
+	                                        .notices_only = true};
 	struct ow_stored_sums sums;
 	int64_t since = e->call->filter.since_ns;
 	bool is_long = since == INT64_MIN || e->call->filter.until_ns - since > 48 * 3600 * OW_NS_PER_S;
@@ -208,6 +212,7 @@ static int collect_notices(struct events *e, struct ow_error *err)
 	for (size_t i = 0; i < notices.count; i++)
 		add_notice(e, &notices.notice[i]);
 	e->no_memory |= notices.no_memory;
+	e->omitted += notices.omitted;
 	ow_notices_done(&notices);
 	return 0;
 }
@@ -225,7 +230,7 @@ static void put_events(struct ow_json *json, const struct events *e, size_t limi
 	for (size_t i = 0; i < e->count && i < limit; i++)
 		ow_json_raw(json, NULL, e->event[i].json);
 	ow_json_end(json);
-	ow_json_flag(json, "truncated", e->count > limit);
+	ow_json_flag(json, "truncated", e->count > limit || e->omitted);
 	ow_json_end(json);
 }
 

@@ -68,6 +68,7 @@ class Browser:
             "browserName": "chrome", "acceptInsecureCerts": True, "goog:loggingPrefs": {"browser": "ALL"},
             "goog:chromeOptions": {"args": arguments}}}}, timeout=60)
         self.session = answer["sessionId"]
+        self.call("POST", "/timeouts", {"script": 120000})  # ms: axe-core on a loaded machine
 
     def __enter__(self):
         return self
@@ -101,7 +102,7 @@ class Browser:
             raise BrowserError(f"{value['error']}: {value['message'].splitlines()[0]}") from None
 
     def call(self, method, path, body=None):
-        return self._call(method, f"/session/{self.session}{path}", body)
+        return self._call(method, f"/session/{self.session}{path}", body, timeout=150)
 
     def open(self, url):
         self.call("POST", "/url", {"url": url})

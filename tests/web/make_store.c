@@ -104,6 +104,9 @@ static void make_result(const struct maker *m, int64_t lane, int64_t start_ns, i
 	r->exact = true;
 	snprintf(r->clock_method, sizeof r->clock_method, "trusted");
 	r->clock_from = r->clock_to = (struct ow_clock_state){.synchronised = true, .error_ns = 20000};
+	r->clock_offset_ns = exactly(0);
+	r->clock_offset_ns.low = -40000;
+	r->clock_offset_ns.high = 40000;
 	if (lane / 2 == 2 && left_ns > 900 * OW_NS_PER_S && left_ns <= 1200 * OW_NS_PER_S) {
 		r->status = OW_RESULT_UNKNOWN;
 		snprintf(r->cause, sizeof r->cause, "%s does not answer", r->to);

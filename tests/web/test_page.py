@@ -17,11 +17,13 @@ import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import axe  # noqa: E402
 import checks  # noqa: E402
 from browser import Browser  # noqa: E402
 from page import VIEWS, SECOND, Page, Server, forget, json_lines, measured_store, rename, run  # noqa: E402
 
 ONEWAY = os.path.abspath(os.environ.get("ONEWAY", "build/oneway"))
+SHOTS = os.environ.get("SHOTS")  # a folder for pictures of all views
 HOSTILE = "<img src=x onerror=document.title='owned'>\"'&\u202efdp.exe\u2066"
 LANE = {"segment": "london-paris", "class": "voice", "from": "london", "to": "paris"}
 
@@ -261,21 +263,36 @@ class PageTest(unittest.TestCase):
 
     # --- every view ---
 
+    def fragment(self, view):
+        return self.segment("&compare=week") if view == "segment" else f"{view}?{self.times}" + ("&from=london&to=paris" if view == "path" else "")
+
     def test_every_view_in_both_colours_and_widths(self):
-        findings = []
+        findings, rules = [], None
+        try:
+            rules = axe.source()
+        except axe.Unavailable as error:
+            print(f"without axe-core: {error}")
         for view in VIEWS:
-            fragment = self.segment("&compare=week") if view == "segment" else f"{view}?{self.times}" + ("&from=london&to=paris" if view == "path" else "")
-            self.page.open(fragment)
+            self.page.open(self.fragment(view))
             self.assertEqual(self.page.address()[0], view)
             for scheme in ("light", "dark"):
                 self.browser.media(prefers_color_scheme=scheme)
                 for name, script in checks.ALL.items():
                     findings += [f"{view}, {scheme}, {name}: {one}" for one in self.browser.run(script)]
+                findings += [f"{view}, {scheme}, axe: {one}" for one in axe.findings(self.browser, rules)] if rules else []
+                self.keep(f"{view}-{scheme}")
             self.browser.media()
             self.page.act(lambda: self.browser.viewport(375, 800))
             findings += [f"{view}, 375 pixels: {one}" for name in ("width", "targets", "names") for one in self.browser.run(checks.ALL[name])]
+            self.keep(f"{view}-375")
             self.page.act(lambda: self.browser.viewport(1280, 900))
         self.assertEqual(findings, [])
+
+    def keep(self, name):
+        """A picture for people to look at."""
+        if SHOTS:
+            os.makedirs(SHOTS, exist_ok=True)
+            self.browser.screenshot(os.path.join(SHOTS, name + ".png"), whole=True)
 
     def test_tab_reaches_everything_and_shows_where_it_is(self):
         self.page.open(self.segment())

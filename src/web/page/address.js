@@ -37,7 +37,7 @@ function usual(info) {
   const [now, first, last] = [info.now_ns / 1e6, info.first_ns / 1e6, info.last_ns / 1e6];
   if (info.last_ns && now - last > UNIT.h) return {since: iso(Math.max(first, last - UNIT.d)), until: iso(last + UNIT.s)};
   const age = info.first_ns ? now - first : UNIT.h;
-  return {since: age <= 15 * UNIT.min ? '-15min' : age <= UNIT.h ? '-1h' : age <= 6 * UNIT.h ? '-6h' : '-24h'};
+  return {since: age <= 5 * UNIT.min ? '-5min' : age <= 15 * UNIT.min ? '-15min' : age <= UNIT.h ? '-1h' : age <= 6 * UNIT.h ? '-6h' : '-24h'};
 }
 
 /** The range of time of an address: {since, until} in ms, and `live` if it ends now. */
@@ -48,8 +48,10 @@ export function range(query, info) {
   let until = words.until ? moment(words.until, now) : now;
   if (!(since < until)) [since, until] = [now - UNIT.h, now];
   const live = !words.until;
-  const whole = live ? 1000 : 1; // ms: a range that moves is shown in full seconds
-  return {since: Math.floor(since / whole) * whole, until: Math.ceil(until / whole) * whole, live, words};
+  if (!live) return {since: Math.floor(since), until: Math.ceil(until), live, words};
+  // A range that moves begins at a full minute or hour: that is in the store as a sum.
+  const whole = until - since >= UNIT.d ? UNIT.h : until - since >= UNIT.h ? UNIT.min : UNIT.s;
+  return {since: Math.floor(since / whole) * whole, until: Math.ceil(until / UNIT.s) * UNIT.s, live, words};
 }
 
 /** The parameters of the API for a range. Whole ms, written with digits: JavaScript would round nanoseconds. */

@@ -6,7 +6,7 @@ import {VIEWS, read, link, range as rangeOf, iso} from './address.js';
 import {day, clock, zone, span, period, useUtc} from './format.js';
 
 const TITLES = {network: 'Network', matrix: 'Matrix', segment: 'Segment', path: 'Path', events: 'Events', points: 'Points', flows: 'Flows'};
-const RANGES = [['-15min', '15 min'], ['-1h', '1 h'], ['-6h', '6 h'], ['-24h', '24 h'], ['-7d', '7 d'], ['-30d', '30 d'], ['-90d', '90 d']];
+const RANGES = [['-5min', '5 min'], ['-15min', '15 min'], ['-1h', '1 h'], ['-6h', '6 h'], ['-24h', '24 h'], ['-7d', '7 d'], ['-30d', '30 d'], ['-90d', '90 d']];
 const REFRESH = 2000; // ms: what comes in through the stream is drawn at most this often
 const KEEP_LANES = 60000; // ms
 const place = (id) => document.getElementById(id);

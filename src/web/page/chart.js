@@ -210,10 +210,19 @@ function above(series, column, scale) {
   return s('path', {d, class: 'above'});
 }
 
+/** The true mean of each interval, as a lab's wire knows it. */
+function truthMarks(intervals, view, y) {
+  const scale = plotWidth(view.width) / (view.until - view.since);
+  const x = (ns) => LEFT + (ns / 1e6 - view.since) * scale;
+  const d = intervals.filter((one) => known(one.delay_ns.mean) && x(one.start_ns + one.length_ns) > LEFT && x(one.start_ns) < LEFT + plotWidth(view.width)).map((one) =>
+    `M${round(x(one.start_ns))} ${round(y(one.delay_ns.mean))}H${round(Math.max(x(one.start_ns + one.length_ns), x(one.start_ns) + 2))}`).join('');
+  return s('path', {d, class: 'truth', data: {drawn: 'truth'}});
+}
+
 let drawn = 0;
 
 /** Draws a lane. view: {width, since, until} in pixels and ms; `before`: the series of last week, moved to this time. */
-export function draw(series, view, scale, {before, events = [], label}) {
+export function draw(series, view, scale, {before, events = [], truth, label}) {
   const id = `chart${++drawn}`;
   const y = yOf(scale);
   const column = columns(series, view);
@@ -233,7 +242,7 @@ export function draw(series, view, scale, {before, events = [], label}) {
     s('path', {d: band(column, series.p90, series.p99, y), class: 'band-p99', data: {drawn: 'p90-p99'}}),
     s('path', {d: band(column, series.p50, series.p90, y), class: 'band-p90', data: {drawn: 'p50-p90'}}),
     errorBand(series, column, y),
-    s('path', {d: line(column, series.p50, y), class: 'median', data: {drawn: 'p50'}}), above(series, column, scale)),
+    s('path', {d: line(column, series.p50, y), class: 'median', data: {drawn: 'p50'}}), truth && truthMarks(truth, view, y), above(series, column, scale)),
   before && lossBars(before, then, lossTop, 'before-loss'), lossBars(series, column, lossTop, 'loss'),
   coverage(series, column, id, coverTop), clocks(series, column, id, clockTop),
   marks(view, events), s('rect', {class: 'selection', y: TOP, height: clockTop + CLOCK - TOP, width: 0, x: LEFT}), s('line', {class: 'cursor', y1: TOP, y2: clockTop + CLOCK, x1: -9, x2: -9}));

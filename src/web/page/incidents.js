@@ -4,6 +4,7 @@ import {h, name, visible} from './dom.js';
 import {time, period, delay, percent} from './format.js';
 import {iso} from './address.js';
 
+const LATE = 30e3; // ms: the station judges an interval when it is final, so it is always somewhat behind
 const AROUND = 0.5; // of the length of an incident is shown before and after it
 
 /** The range in which to look at an incident. */
@@ -32,9 +33,12 @@ export function incidentElement(context, incident) {
 }
 
 export function incidentList(context, verdicts, title) {
+  const until = Math.min(context.range.until, (context.info.last_ns || 0) / 1e6);
   const body = verdicts.error ? h('p', {}, `There is no verdict: ${visible(verdicts.error)}`)
     : verdicts.incidents.length ? verdicts.incidents.slice(0, 30).map((incident) => incidentElement(context, incident))
-      : h('p', {}, 'The station finds nothing wrong in this time.');
+      : h('p', {}, verdicts.problem ? `There is no verdict: ${visible(verdicts.problem)}` : verdicts.judged_from_ns
+        ? `No incident: the station has judged ${period(verdicts.judged_from_ns / 1e6, verdicts.judged_until_ns / 1e6)}. ${verdicts.judged_until_ns / 1e6 < until - LATE ? 'Later results are not judged yet. ' : ''}An incident is a change for the worse that lasts; loss and delays that were there before are not one.`
+        : 'There is no verdict yet: the station has judged nothing.');
   return h('section', {class: 'panel', data: {verdicts: verdicts.incidents.length}}, h('h2', {}, title), body,
     verdicts.incidents.length > 30 ? h('p', {class: 'note'}, `${verdicts.incidents.length - 30} more: see the events.`) : null);
 }

@@ -66,8 +66,8 @@ export function layout(points, edges) {
 /** Moves positions into the unit square. */
 export function fit(places) {
   const all = [...places.values()];
-  const side = (key) => { const values = all.map((p) => p[key]); const low = Math.min(...values); return [low, Math.max(...values) - low || 1]; };
+  const side = (key) => { const values = all.map((p) => p[key]); const low = Math.min(...values); return [low, Math.max(...values) - low]; };
   const [[lowX, sizeX], [lowY, sizeY]] = [side('x'), side('y')];
-  const flat = sizeY < sizeX * 1e-6;
-  return new Map([...places].map(([one, p]) => [one, {x: all.length > 1 ? (p.x - lowX) / sizeX : 0.5, y: all.length > 1 && !flat ? (p.y - lowY) / sizeY : 0.5}]));
+  const part = (value, low, size, other) => (size > other * 1e-6 ? (value - low) / size : 0.5); // in the middle if all are on one line
+  return new Map([...places].map(([one, p]) => [one, {x: part(p.x, lowX, sizeX, sizeY), y: part(p.y, lowY, sizeY, sizeX)}]));
 }

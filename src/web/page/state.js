@@ -31,13 +31,12 @@ export const cellLink = (context, cell, more) => context.link('segment', {segmen
 /** Columns of a table of cells. */
 export const cellColumns = (context) => [
   {title: 'lane', of: (cell) => h('a', {href: cellLink(context, cell)}, name(cell.segment), ' ', cell.class && name(cell.class), ' ', name(cell.from), ' → ', name(cell.to))},
-  {title: 'state', of: (cell) => badge(cell.state)},
-  {title: 'why', wide: true, of: (cell) => visible(cell.why ?? '')},
+  {title: 'state', of: (cell) => [badge(cell.state), cell.state !== 'good' && cell.why && h('small', {}, visible(cell.why))]},
   {title: 'lost', number: true, of: (cell) => loss(cell.lost, cell.sent, cell.loss_ratio)},
   {title: 'p50', number: true, of: (cell) => delay(cell.p50)},
   {title: 'p99', number: true, of: (cell) => [delay(cell.p99), typeof cell.p99_low === 'number' && h('small', {}, `${delay(cell.p99_low)} to ${delay(cell.p99_high)}`)]},
   {title: 'usual p99', number: true, of: (cell) => delay(cell.usual_p99)},
   {title: 'delays of', number: true, of: (cell) => (cell.samples === null || cell.samples === undefined ? UNKNOWN : `${count(cell.samples)} packets`)},
-  {title: 'clock error', number: true, of: (cell) => (cell.clock_error_ns === undefined ? 'see the segment' : cell.clock_error_ns === null ? UNKNOWN : `± ${delay(cell.clock_error_ns)}`)},
+  {title: 'clock error', number: true, of: (cell) => (cell.clock_error_ns === null || cell.clock_error_ns === undefined ? UNKNOWN : `± ${delay(cell.clock_error_ns)}`)},
   {title: 'measured', number: true, of: (cell) => percent(cell.availability)},
 ];

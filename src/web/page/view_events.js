@@ -27,6 +27,6 @@ export async function view(context) {
   return [h('h1', {}, 'Events'), h('form', {class: 'controls', onsubmit: (event) => event.preventDefault()},
     choice('Kind', kind || '', [['', 'all'], ...kinds.map((one) => [one, one])], (one) => go({kind: one || null}))),
   incidentList(context, verdicts, 'Incidents'),
-  h('h2', {}, 'All events, newest first'), events.length ? table(`${events.length} events, ${period(range.since, range.until)}`, columns, events, {data: {events: events.length}}) : h('p', {}, `No events in this time (${period(range.since, range.until)}).`),
+  h('h2', {}, 'All events, newest first'), events.length ? h('section', {class: 'panel'}, table(`${events.length} events, ${period(range.since, range.until)}`, columns, events, {data: {events: events.length}})) : h('p', {}, `No events in this time (${period(range.since, range.until)}).`),
   answer.events.length >= LIMIT ? h('p', {class: 'note'}, `Only the newest ${LIMIT} are listed: choose a shorter time for the others.`) : null];
 }

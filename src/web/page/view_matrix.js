@@ -5,13 +5,14 @@ import {delay, percent, period} from './format.js';
 import {timesOf} from './address.js';
 import {STATES, legend, worse, rank, cellText, cellLink, cellColumns} from './state.js';
 
+const SMALL = 14; // points: a larger grid has signs only
 const MOST = 60; // points: a larger grid is no use, the list has all
 
-function cellElement(context, cell, value) {
+function cellElement(context, cell, value, small) {
   if (!cell) return h('td', {class: 'none'}, h('span', {class: 'sr-only'}, 'no lane'));
   const text = value === 'p99' ? delay(cell.p99) : percent(cell.loss_ratio);
   return h('td', {class: `cell state-${cell.state}`}, h('a', {href: cellLink(context, cell), title: cellText(cell), 'aria-label': cellText(cell), data: {key: `cell ${cell.from} ${cell.to}`, from: cell.from, to: cell.to, class: cell.class, loss: cell.loss_ratio, p99: cell.p99, state: cell.state}},
-    h('i', {'aria-hidden': 'true'}, (STATES[cell.state] || STATES.unknown).sign), ` ${cell.state === 'unknown' ? '' : text}`));
+    h('i', {'aria-hidden': 'true'}, (STATES[cell.state] || STATES.unknown).sign), small || cell.state === 'unknown' ? '' : ` ${text}`));
 }
 
 /** Points with the worst lanes first, or by name. */
@@ -22,13 +23,15 @@ function ordered(points, cells, by) {
   return [...points].sort((a, b) => all.get(b) - all.get(a) || (a < b ? -1 : 1));
 }
 
+const valueText = (value) => (value === 'p99' ? 'p99 of the delay' : 'Loss');
+
 function gridOf(context, points, cells, value) {
-  const worst = new Map();
+  const worst = new Map(), small = points.length > SMALL;
   for (const cell of [...cells].sort((a, b) => -worse(a, b))) worst.set(JSON.stringify([cell.from, cell.to]), cell);
-  return h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Matrix of points'}, h('table', {class: 'matrix'},
-    h('caption', {}, `From the points of the rows to those of the columns: ${value === 'p99' ? 'p99 of the delay' : 'loss'}; sizes of samples and errors are in each cell's title and in the list below`),
+  return h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Matrix of points'}, h('table', {class: small ? 'matrix small' : 'matrix'},
+    h('caption', {class: 'sr-only'}, `${valueText(value)} from the points of the rows to those of the columns`),
     h('thead', {}, h('tr', {}, h('td', {}), points.map((to) => h('th', {scope: 'col'}, h('span', {}, name(to)))))),
-    h('tbody', {}, points.map((from) => h('tr', {}, h('th', {scope: 'row'}, name(from)), points.map((to) => cellElement(context, worst.get(JSON.stringify([from, to])), value)))))));
+    h('tbody', {}, points.map((from) => h('tr', {}, h('th', {scope: 'row'}, name(from)), points.map((to) => cellElement(context, worst.get(JSON.stringify([from, to])), value, small)))))));
 }
 
 export async function view(context) {
@@ -43,6 +46,6 @@ export async function view(context) {
     choice('Class', wanted || '', [['', 'all (the worst)'], ...classes.map((one) => [one, one])], (one) => go({class: one || null})),
     choice('Cells show', value, [['loss', 'loss'], ['p99', 'p99 of the delay']], (one) => go({value: one === 'loss' ? null : one})),
     choice('Order', order, [['worst', 'worst first'], ['name', 'by name']], (one) => go({order: one === 'worst' ? null : one}))),
-  legend(), h('section', {class: 'panel'}, gridOf(context, points, cells, value), used.size > MOST ? h('p', {class: 'note'}, `${MOST} of ${used.size} points; the list has all lanes.`) : null),
-  h('h2', {}, 'Lanes, worst first'), table(`Lanes, ${period(range.since, range.until)}`, cellColumns(context), cells.slice(0, 500), {data: {cells: 1}})];
+  legend(), h('section', {class: 'panel'}, h('p', {class: 'note'}, `${valueText(value)} from the points of the rows to those of the columns. ${points.length > SMALL ? 'The number is' : 'How many packets it is of and the clocks\' error are'} in each cell\'s title and in the list below.`), gridOf(context, points, cells, value), used.size > MOST ? h('p', {class: 'note'}, `${MOST} of ${used.size} points; the list has all lanes.`) : null),
+  h('h2', {}, 'Lanes, worst first'), h('section', {class: 'panel'}, table(`Lanes, ${period(range.since, range.until)}`, cellColumns(context), cells.slice(0, 500), {data: {cells: 1}}))];
 }

@@ -10,6 +10,8 @@ import {incidentList} from './incidents.js';
 const WINDOWS = [['10s', 10e3], ['1min', 60e3], ['5min', 300e3], ['15min', 900e3], ['1h', 3600e3], ['24h', 86400e3]];
 const LABELS = 24; // more edges than this that are not in order are not labelled one by one
 const STEPS = 500; // positions of the slider
+const MANY = 60; // edges: more than this are drawn thin
+const FLAT = 140; // pixels: the height of a map of points that are all on one line
 const LETTER = 6.8; // pixels of a letter of a name, about
 
 /** The end of the window that is shown, in ms. */
@@ -67,10 +69,10 @@ function directed(network) {
   return [...found.values()];
 }
 
-function edgeElement(context, edge, cell, at, position, most, labels) {
+function edgeElement(context, edge, cell, at, position, {most, thick, labels}) {
   const [a, b] = [position.get(edge.from), position.get(edge.to)];
   const line = curve(a, b, 9);
-  const width = edge.sent > 0 ? 1.2 + 4.8 * Math.sqrt(edge.sent / most) : 1.5;
+  const width = edge.sent > 0 ? 1.2 + thick * Math.sqrt(edge.sent / most) : 1.5;
   const bad = edge.state !== 'good';
   const text = edge.state === 'loss' ? percent(edge.loss_ratio) : edge.state === 'delay' ? delay(edge.p99) : STATES[edge.state]?.text;
   const range = at === null ? {} : {since: iso(at.from), until: iso(at.to)};
@@ -97,9 +99,10 @@ function pointElement(context, point, p, neighbours, width) {
 
 function map(context, network, all, lanes, at) {
   const width = Math.max(300, context.width - 2), narrow = width < 600;
-  const height = Math.round(Math.min(narrow ? 420 : 560, Math.max(260, width * 0.55)));
   const side = narrow ? 46 : 90;
   const position = places(network, lanes);
+  const flat = new Set([...position.values()].map((p) => p.y.toFixed(3))).size < 2; // all points on one line need no room above and below
+  const height = flat ? FLAT : Math.round(Math.min(narrow ? 420 : 560, Math.max(260, width * 0.55), 180 + 60 * position.size));
   for (const [one, p] of position) position.set(one, {x: side + p.x * (width - 2 * side), y: 34 + p.y * (height - 68)});
   const known = (edge) => position.has(edge.from) && position.has(edge.to);
   const edges = all.filter(known).sort((a, b) => -worse(a, b));
@@ -108,7 +111,7 @@ function map(context, network, all, lanes, at) {
   const neighbours = new Map(network.points.map((p) => [p.point, []]));
   for (const edge of edges) neighbours.get(edge.from)?.push(position.get(edge.to));
   const svg = s('svg', {width, height, viewBox: `0 0 ${width} ${height}`, class: 'map', role: 'group', 'aria-label': 'Map of the network. Each edge is a link to its segment.'},
-    edges.map((edge) => edgeElement(context, edge, edge.cell, at, position, most, labels)),
+    edges.map((edge) => edgeElement(context, edge, edge.cell, at, position, {most, labels, thick: edges.length > MANY ? 1.6 : 4.8})),
     network.points.filter((p) => position.has(p.point)).map((p) => pointElement(context, p, position.get(p.point), neighbours.get(p.point) || [], width)));
   return h('section', {class: 'panel map-panel', 'aria-label': 'Map'}, svg);
 }
@@ -140,14 +143,14 @@ function summary(network, edges) {
 export async function view(context) {
   const {get, lanes} = context;
   const at = instant(context), length = windowOf(context);
-  const window = {from: at - length, to: at};
   const [network, verdicts] = await Promise.all([get('network', {at_ns: `${Math.round(at)}000000`, window_ns: `${length}000000`}),
     get('verdicts', {since_ns: `${Math.round(at - Math.max(length, 3600e3))}000000`, until_ns: `${Math.round(at)}000000`}).catch((error) => ({error: error.message, incidents: []}))]);
   const edges = directed(network);
+  const window = {from: network.since_ns / 1e6, to: network.until_ns / 1e6};
   const bad = network.cells.filter((cell) => cell.state !== 'good').sort(worse);
   const good = network.cells.filter((cell) => cell.state === 'good').sort(worse);
   return [h('h1', {}, 'Network'), slider(context, at, length), summary(network, edges), map(context, network, edges, lanes, window), legend(),
     incidentList(context, verdicts, `What is wrong, and why (${span(Math.max(length, 3600e3))} before ${time(at)})`),
     network.disagreements?.length ? h('section', {class: 'panel'}, h('h2', {}, 'The map and the packets disagree'), h('ul', {}, network.disagreements.map((one) => h('li', {}, visible(typeof one === 'string' ? one : one.text || JSON.stringify(one)))))) : null,
-    h('h2', {}, 'Lanes, worst first'), table(`Lanes in the ${span(length)} before ${time(at)}`, cellColumns(context), [...bad, ...good].slice(0, 400), {data: {cells: 1}})];
+    h('h2', {}, 'Lanes, worst first'), h('section', {class: 'panel'}, table(`Lanes in the ${span(length)} before ${time(at)}`, cellColumns(context), [...bad, ...good].slice(0, 400), {data: {cells: 1}}))];
 }

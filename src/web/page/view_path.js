@@ -63,5 +63,5 @@ export async function view(context) {
     h('section', {class: 'panel'}, answer.hops.length ? picture(context, answer.hops) : h('p', {}, 'No way between these points is known.'), composedText(context, answer)),
     answer.verdict ? h('section', {class: 'panel'}, h('h2', {}, 'Verdict'), answer.verdict.text ? incidentElement(context, answer.verdict) : h('p', {}, visible(answer.verdict.why || JSON.stringify(answer.verdict)))) : null,
     incidentList(context, related, answer.verdict ? 'Other incidents on this path' : 'Incidents on this path'),
-    h('h2', {}, 'Hops'), table(`Hops, ${period(range.since, range.until)}`, cellColumns(context), answer.hops, {data: {cells: 1}})];
+    h('h2', {}, 'Hops'), h('section', {class: 'panel'}, table(`Hops, ${period(range.since, range.until)}`, cellColumns(context), answer.hops, {data: {cells: 1}}))];
 }

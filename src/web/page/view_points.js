@@ -34,14 +34,15 @@ export async function view(context) {
     {title: 'last result', number: true, of: (point) => (last(point) ? h('span', {title: time(last(point) / 1e6)}, `${span(Math.max(0, now - last(point) / 1e6))} ago`) : UNKNOWN)},
     {title: 'clock', number: true, of: clock},
     {title: 'dropped frames', number: true, of: (point) => some(point.health ? point.health.dropped : point.ring_drops, count)},
-    {title: 'lanes', number: true, of: (point) => some(point.health?.lanes, count)},
-    {title: 'peers', number: true, of: (point) => (point.health ? `${point.health.connected} of ${point.health.peers}` : UNKNOWN)},
-    {title: 'memory', number: true, of: (point) => some(point.health?.memory_bytes, bytes)},
-    {title: 'not stored', number: true, of: (point) => some(point.health?.store_lost, count)},
-    {title: 'version', of: (point) => visible(point.health?.version ?? UNKNOWN)},
-    {title: 'configuration', number: true, of: (point) => (point.health ? `${point.health.config_version}${point.config_desired && point.config_desired !== point.health.config_version ? ` of ${point.config_desired}` : ''}` : UNKNOWN)},
-    {title: 'certificate expires', number: true, of: (point) => certificate(point, now)},
+    {title: 'lanes', health: true, number: true, of: (point) => some(point.health?.lanes, count)},
+    {title: 'peers', health: true, number: true, of: (point) => (point.health ? `${point.health.connected} of ${point.health.peers}` : UNKNOWN)},
+    {title: 'memory', health: true, number: true, of: (point) => some(point.health?.memory_bytes, bytes)},
+    {title: 'not stored', health: true, number: true, of: (point) => some(point.health?.store_lost, count)},
+    {title: 'version', health: true, of: (point) => visible(point.health?.version ?? UNKNOWN)},
+    {title: 'configuration', health: true, number: true, of: (point) => (point.health ? `${point.health.config_version}${point.config_desired && point.config_desired !== point.health.config_version ? ` of ${point.config_desired}` : ''}` : UNKNOWN)},
+    {title: 'certificate expires', health: true, number: true, of: (point) => certificate(point, now)},
   ];
-  return [h('h1', {}, 'Points'), points.length ? table(`${points.length} points`, columns, rows, {data: {points: points.length}}) : h('p', {}, 'There are no points in the store.'),
+  const told = points.some((point) => point.health) ? columns : columns.filter((column) => !column.health);
+  return [h('h1', {}, 'Points'), points.length ? h('section', {class: 'panel'}, table(`${points.length} points`, told, rows, {data: {points: points.length}})) : h('p', {}, 'There are no points in the store.'),
     points.some((point) => point.health) ? null : h('p', {class: 'note'}, 'What points say of themselves is known with a fleet: oneway web --fleet DIR. Here is what their results tell.')];
 }

@@ -85,8 +85,8 @@ function binTable(lane, series) {
 const LEGEND = [['median', 'p50'], ['low', 'min to p50'], ['p90', 'to p90'], ['p99', 'to p99'], ['max', 'to max'], ['loss', 'loss'], ['clock', 'clock error around p50'],
   ['partial', 'partial'], ['unknown', 'unknown'], ['missing', 'not in the store']];
 
-const legend = (compare) => h('ul', {class: 'legend', 'aria-label': 'Legend'},
-  [...LEGEND, ...(compare ? [['before', 'last week, p50 to p99']] : [])].map(([key, text]) => h('li', {}, h('i', {class: `key key-${key}`}), text)));
+const legend = (compare, truth) => h('ul', {class: 'legend', 'aria-label': 'Legend'},
+  [...LEGEND, ...(compare ? [['before', 'last week, p50 to p99']] : []), ...(truth ? [['truth', 'true mean of the wire']] : [])].map(([key, text]) => h('li', {}, h('i', {class: `key key-${key}`}), text)));
 
 function panelOf(lane, series, svg, range) {
   const label = summaryText(lane, series);
@@ -125,10 +125,9 @@ function sumTable(sums, caption) {
     {title: 'lost', number: true, of: (sum) => loss(sum.lost, sum.sent - (sum.pending || 0), sum.loss_ratio)},
     {title: 'delays of', number: true, of: (sum) => `${count(sum.samples)} packets`},
     {title: 'mean', number: true, of: (sum) => delay(sum.delay_ns?.mean)},
-    ...QUANTILES.map((q) => ({title: `p${Number((q * 100).toFixed(1))}`, number: true, of: (sum) => quantileCell(sum, q)})),
+    ...QUANTILES.filter((q) => q !== '0.95').map((q) => ({title: `p${Number((q * 100).toFixed(1))}`, number: true, of: (sum) => quantileCell(sum, q)})),
     {title: 'clock error', number: true, of: (sum) => (sum.clock_error_ns === null || sum.clock_error_ns === undefined ? UNKNOWN : `± ${delay(sum.clock_error_ns)}`)},
     {title: 'measured', number: true, hint: 'share of the intervals that were fully measured', of: (sum) => `${percent(sum.availability)} of ${count(sum.intervals + (sum.missing || 0))}`},
-    {title: 'period', of: (sum) => sum.period || 'interval'},
   ], sums, {data: {sums: 1}});
 }
 
@@ -200,34 +199,65 @@ function exports(context, chosen, panels) {
 /** The address with the times as they are now, so that others see the same. */
 const link = ({range, link: to}) => new URL(to('segment', {since: iso(range.since), until: iso(range.until)}), location.href).href;
 
-async function sumsOf(context, chosen, answer, width) {
+async function sumsOf(context, chosen, answer, width, truth) {
   const {get, range} = context;
   const picked = chosen.lanes.map((lane) => answer.sums.find((sum) => same(sum, lane))).filter(Boolean);
-  const truth = context.info.features?.includes('truth') ? await get('truth').catch(() => null) : null;
   const rows = [...picked];
   if (context.state.query.has('compare')) {
     const before = await get('summary', {segment: chosen.segment, ...timesOf({since: range.since - WEEK, until: range.until - WEEK})}).catch(() => ({sums: []}));
     rows.push(...chosen.lanes.map((lane) => before.sums.find((sum) => same(sum, lane))).filter(Boolean).map((sum) => ({...sum, note: 'last week: '})));
   }
   const section = h('div', {},
-    h('h2', {}, 'The range in numbers'), rows.length ? sumTable(rows, `Sums of ${period(range.since, range.until)}`) : h('p', {}, 'No results in this time.'),
-    truth && truthTable(truth, chosen),
+    h('h2', {}, 'The range in numbers'), rows.length ? h('section', {class: 'panel'}, sumTable(rows, `Sums of ${period(range.since, range.until)}${rows[0].period && rows[0].period !== 'interval' ? `, from ${rows[0].period}s and shorter periods` : ''}`),
+      truth.size ? await truthTable(context, chosen, truth) : null) : h('p', {}, 'No results in this time.'),
     h('h2', {}, 'Distribution of the delays'), h('div', {class: `lanes cols-${width.columns}`}, picked.map((sum) => distributionOf(sum, width.chart))));
   return {section, picked};
 }
 
-function truthTable(truth, chosen) {
-  const rows = truth.segments.filter((row) => row.segment === chosen.segment);
-  return rows.length ? table('The truth of the lab: what its wire did to all packets, since it was started', [
-    {title: 'from', of: (row) => name(row.from)}, {title: 'to', of: (row) => name(row.to)}, {title: 'lost', number: true, of: (row) => loss(row.lost, row.sent)},
-    {title: 'mean', number: true, of: (row) => delay(row.delay_ns?.mean)}, {title: 'p50', number: true, of: (row) => delay(row.delay_ns?.quantiles?.['0.5'])},
-    {title: 'p99', number: true, of: (row) => delay(row.delay_ns?.quantiles?.['0.99'])}], rows, {data: {truth: 1}}) : null;
+/** What the wire of a lab did: a Map of "from to" to its intervals, in their order. Empty if this is no lab. */
+async function truthOf({get, info}, chosen) {
+  const answer = info.features?.includes('truth') ? await get('truth').catch(() => null) : null;
+  return new Map((answer?.segments || []).filter((way) => way.segment === chosen.segment).map((way) => [JSON.stringify([way.from, way.to]), way.intervals]));
+}
+
+/** The wire does not know classes. */
+const truthFor = (truth, chosen, lane) => (chosen.classes.length === 1 ? truth.get(JSON.stringify([lane.from, lane.to])) : undefined);
+
+/** Sums of the intervals that both know: what was measured, and the truth. */
+function compared(results, intervals) {
+  const known = new Map(results.filter((result) => result.status === 'measured' && result.final !== false).map((result) => [result.start_ns, result]));
+  const sum = {intervals: 0, sent: 0, lost: 0, samples: 0, delays: 0, trueSent: 0, trueLost: 0, trueSamples: 0, trueDelays: 0};
+  for (const one of intervals) {
+    const result = known.get(one.start_ns);
+    if (!result) continue;
+    sum.intervals++;
+    sum.sent += result.sent;
+    sum.lost += result.lost;
+    sum.trueSent += one.sent;
+    sum.trueLost += one.lost;
+    if (typeof result.delay_ns?.mean === 'number') { sum.samples += result.samples; sum.delays += result.samples * result.delay_ns.mean; }
+    if (typeof one.delay_ns.mean === 'number') { sum.trueSamples += one.sent - one.lost; sum.trueDelays += (one.sent - one.lost) * one.delay_ns.mean; }
+  }
+  return {...sum, mean: sum.samples ? sum.delays / sum.samples : null, trueMean: sum.trueSamples ? sum.trueDelays / sum.trueSamples : null};
+}
+
+async function truthTable({get, range}, chosen, truth) {
+  const rows = [];
+  for (const lane of chosen.lanes) {
+    const intervals = truthFor(truth, chosen, lane);
+    if (intervals) rows.push({lane, ...compared((await get('results', {...select(lane), ...timesOf(range), period: 'interval', limit: 5000})).results, intervals)});
+  }
+  return rows.length ? table('Truth beside measurement: final intervals of this time that both the points and the wire of the lab know', [
+    {title: 'lane', of: (row) => laneName(row.lane)}, {title: 'intervals', number: true, of: (row) => count(row.intervals)},
+    {title: 'lost', number: true, of: (row) => loss(row.lost, row.sent)}, {title: 'truly lost', number: true, of: (row) => loss(row.trueLost, row.trueSent)},
+    {title: 'mean', number: true, of: (row) => delay(row.mean)}, {title: 'true mean', number: true, of: (row) => delay(row.trueMean)},
+    {title: 'error', number: true, of: (row) => (row.mean === null || row.trueMean === null ? UNKNOWN : `${row.mean > row.trueMean ? '+' : ''}${delay(row.mean - row.trueMean)}`)}], rows, {data: {truth: 1}}) : null;
 }
 
 function eventList(context, events) {
   if (!events.length) return null;
   return h('details', {class: 'panel', open: events.length <= 5}, h('summary', {}, `${events.length} events in this time`),
-    h('ul', {class: 'plain'}, events.slice(0, 50).map((event) => h('li', {}, h('b', {}, time(event.time_ns / 1e6)), ' ', visible(event.text || event.kind)))));
+    h('ul', {class: 'plain'}, events.slice(0, 50).map((event) => h('li', {}, h('b', {}, time(event.time_ns / 1e6)), ' ', event.from && event.class ? [...laneName(event), ': '] : null, visible(event.text || event.kind)))));
 }
 
 function widths(context, chosen) {
@@ -253,20 +283,20 @@ export async function view(context) {
   const heading = [h('h1', {}, 'Segment ', name(chosen.segment ?? '')), controls(context, chosen)];
   if (!chosen.lanes.length) return [...heading, h('p', {}, lanes.length ? 'There is no such lane in the store.' : 'There are no results in the store.')];
   const width = widths(context, chosen);
-  const {now, before, events} = await load(context, chosen, width);
+  const [{now, before, events}, truth] = await Promise.all([load(context, chosen, width), truthOf(context, chosen)]);
   const scale = scaleOf([...now, ...before.filter(Boolean)], state.query.get('scale') || 'auto');
   const box = {width: width.chart, since: range.since, until: range.until};
   const ofLane = (event, lane) => (!event.class || event.class === lane.class) && (!event.from || event.from === lane.from);
   const panels = chosen.lanes.map((lane, i) => panelOf(lane, now[i],
-    draw(now[i], box, scale, {before: before[i], events: events.filter((event) => ofLane(event, lane)), label: laneText(lane)}), range));
+    draw(now[i], box, scale, {before: before[i], events: events.filter((event) => ofLane(event, lane)), truth: truthFor(truth, chosen, lane), label: laneText(lane)}), range));
   connect(panels, range, CURSOR, {zoom: (since, until) => go({since: iso(since), until: iso(until)}), out: context.zoomOut});
   const saved = exports(context, chosen, panels);
   const sums = late('sums', async () => {
-    const {section, picked} = await sumsOf(context, chosen, await get('summary', {segment: chosen.segment, ...timesOf(range)}), width);
+    const {section, picked} = await sumsOf(context, chosen, await get('summary', {segment: chosen.segment, ...timesOf(range)}), width, truth);
     saved.setSums(picked);
     return section;
   });
   const raw = late('raw', async () => h('div', {}, h('h2', {}, 'Intervals'),
     ...await Promise.all(chosen.lanes.map(async (lane) => rawTable(lane, await get('results', {...select(lane), ...timesOf(range), period: 'interval', limit: RAW}))))));
-  return [...heading, legend(state.query.has('compare')), h('div', {class: `lanes cols-${width.columns}`}, panels.map((panel) => panel.element)), saved.element, eventList(context, events), sums, raw];
+  return [...heading, legend(state.query.has('compare'), truth.size > 0), h('div', {class: `lanes cols-${width.columns}`}, panels.map((panel) => panel.element)), saved.element, eventList(context, events), sums, raw];
 }
