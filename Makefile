@@ -153,7 +153,7 @@ build-asan/.werror-$(WERROR): | build/.packages-build
 build-tsan/.werror-$(WERROR): | build/.packages-build
 	@$(call configure,build-tsan,$(SANITIZED) -Db_sanitize=thread)
 build-coverage/.werror-$(WERROR): | build/.packages-build
-	@$(call configure,build-coverage,-Doptimization=0 -Ddebug=false -Db_coverage=true)
+	@$(call configure,build-coverage,-Doptimization=1 -Ddebug=false -Db_coverage=true)
 build-fuzz/.werror-$(WERROR): | build/.packages-build build/.packages-fuzz
 	@CC=clang-14 && export CC && $(call configure,build-fuzz,-Dbuildtype=debugoptimized -Db_lundef=false -Db_sanitize=address$(comma)undefined -Dfuzz=true -Dtests=false)
 # clang-tidy reads clang's compile commands: gcc's know options that clang does not.

@@ -276,10 +276,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	run("rm -rf *");
-	unlink("out");
-	unlink("err");
-	return chdir("/") == 0 ? rmdir(folder) : -1;
+	/* By its name: if set_up failed, the present folder is not the test's own. */
+	char line[sizeof folder + 10];
+	snprintf(line, sizeof line, "rm -rf '%s'", folder);
+	return chdir("/") == 0 && system(line) == 0 ? 0 : -1; /* NOLINT(cert-env33-c) */
 }
 
 int main(void)
