@@ -12,6 +12,8 @@
 #include "fleet/folder.h"
 #include "point/http.h"
 #include "point/journal.h"
+#include "sandbox/guard.h"
+#include "sandbox/privileges.h"
 #include "store/postgres.h"
 
 #include <errno.h>
@@ -24,7 +26,7 @@ struct arguments {
 	const char *dir, *nats, *ca, *certificate, *key, *to, *metrics;
 	uint64_t rows;
 	int64_t wait_ns, run_ns;
-	bool help, version;
+	bool no_sandbox, help, version;
 };
 
 #define FIELD(name) offsetof(struct arguments, name)
@@ -44,6 +46,7 @@ static const struct ow_option options[] = {
 	{"rows", 0, "N", ow_option_count, FIELD(rows), "Rows of a transaction, if there are so many. Default: 10000."},
 	{"wait", 0, "TIME", ow_option_positive_duration, FIELD(wait_ns),
          "How long a row may wait for others before it is written. Default: 500ms."},
+	{"no-sandbox", 0, NULL, ow_option_flag, FIELD(no_sandbox), "Run without seccomp and landlock."},
 	{"seconds", 0, "N", ow_option_seconds, FIELD(run_ns), "Stop after N seconds."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
@@ -165,6 +168,35 @@ static void say_counts(const struct running *running)
 	log_line((void *)running, false, line);
 }
 
+/*
+ * What points send is decoded here. From here on the collector reads its certificate and what libpq needs, and no other
+ * file: not the key of the authority, which may lie beside them.
+ */
+static int confine(const struct arguments *args, const struct ow_bus_options *bus, const char *database,
+                   struct running *running, struct ow_error *err)
+{
+	struct ow_postgres_files *files = calloc(1, sizeof *files);
+	char text[OW_CONFINE_TEXT], line[OW_CONFINE_TEXT + 40];
+	bool whole;
+	struct ow_guard guard = {.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
+	                         .file = {bus->ca, bus->certificate, bus->key},
+	                         .database = true};
+	_Static_assert(3 + OW_POSTGRES_FILES <= OW_GUARD_FILE, "each has a place");
+	int r = files ? ow_postgres_files(database, files, err) : ow_error_set(err, ENOMEM, "out of memory");
+	for (unsigned i = 0; r == 0 && i < OW_POSTGRES_FILES; i++)
+		guard.file[3 + i] = files->path[i];
+	if (r == 0)
+		r = ow_privileges_reduce(NULL, false, err);
+	if (r == 0)
+		r = ow_guard_close(&guard, text, &whole, err);
+	if (r == 0) {
+		snprintf(line, sizeof line, "no privileges from here on; %s", text);
+		log_line(running, !whole || args->no_sandbox, line);
+	}
+	free(files);
+	return r;
+}
+
 static int run(const struct arguments *args, const struct ow_bus_options *bus, const char *database,
                struct ow_error *err)
 {
@@ -181,8 +213,12 @@ static int run(const struct arguments *args, const struct ow_bus_options *bus, c
 		how.database.retention_ns[period] = ow_periods[period].retention_ns;
 	if (ow_journal_create(stderr, "collect", ow_journal_is_stream(STDERR_FILENO), &running.journal) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
-	int r = ow_collector_create(&how, &running.collector, err);
-	if (r == 0 && args->metrics && (r = ow_http_create(&pages, &http, err)) == 0)
+	int r = args->metrics ? ow_http_create(&pages, &http, err) : 0;
+	if (r == 0)
+		r = confine(args, bus, database, &running, err);
+	if (r == 0)
+		r = ow_collector_create(&how, &running.collector, err);
+	if (r == 0 && http)
 		r = ow_http_start(http, err);
 	if (r == 0) {
 		ow_interrupt_catch();

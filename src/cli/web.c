@@ -132,12 +132,23 @@ static int confine(const struct arguments *args, struct ow_error *err)
 	bool is_server = ow_postgres_is_url(args->api.store), whole;
 	char page[4096], text[OW_CONFINE_TEXT];
 	snprintf(page, sizeof page, "%s/x", args->page ? args->page : "");
-	const struct ow_guard guard = {
+	struct ow_guard guard = {
 		.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
 		.read = {is_server ? NULL : args->api.store, args->api.network, args->api.truth, args->api.flows_from,
 	                 args->api.flows_to, args->page ? page : NULL},
+		.database = is_server,
 	};
-	return ow_guard_close(&guard, text, &whole, err);
+	struct ow_postgres_files *files = calloc(1, sizeof *files);
+	int r = !files      ? ow_error_set(err, ENOMEM, "not enough memory")
+	        : is_server ? ow_postgres_files(args->api.store, files, err)
+	                    : 0;
+	_Static_assert(OW_POSTGRES_FILES <= OW_GUARD_FILE, "each has a place");
+	for (unsigned i = 0; r == 0 && i < OW_POSTGRES_FILES; i++)
+		guard.file[i] = files->path[i];
+	if (r == 0)
+		r = ow_guard_close(&guard, text, &whole, err);
+	free(files);
+	return r;
 }
 
 /* Until it is interrupted. */

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <netdb.h>
+#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +87,12 @@ static int restrict_files(const struct ow_confine_options *options, int abi, str
 		r = allow(rules, options->read[i], READING & attributes.fs, err);
 	for (unsigned i = 0; r == 0 && i < OW_CONFINE_PATHS && options->write[i]; i++)
 		r = allow(rules, options->write[i], WRITING & attributes.fs, err);
+	for (unsigned i = 0; r == 0 && i < OW_CONFINE_PATHS; i++) {
+		if (options->file[i])
+			r = allow(rules, options->file[i], LANDLOCK_ACCESS_FS_READ_FILE, err);
+	}
+	if (r == 0 && options->database)
+		r = allow(rules, "/etc/passwd", LANDLOCK_ACCESS_FS_READ_FILE, err);
 	if (r == 0 && syscall(SYS_landlock_restrict_self, rules, 0) < 0)
 		r = ow_error_set(err, errno, "landlock: %s", strerror(errno));
 	close(rules);
@@ -122,6 +129,8 @@ int ow_confine(const struct ow_confine_options *options, char ret_text[OW_CONFIN
 	/* glibc loads the libraries that /etc/nsswitch.conf names at the first query; later the sandbox would prevent
 	 * it. */
 	(void)getservbyname("domain", "udp");
+	if (options->database)
+		(void)getpwuid(geteuid());
 	int abi = version();
 	*ret_whole = true;
 	if (abi < 1) {
@@ -133,7 +142,7 @@ int ow_confine(const struct ow_confine_options *options, char ret_text[OW_CONFIN
 	}
 	if (r < 0)
 		return r;
-	r = ow_syscalls_restrict(options->sandbox == OW_SANDBOX_LOG);
+	r = ow_syscalls_restrict(options->sandbox == OW_SANDBOX_LOG, options->database);
 	if (r == -ENOSYS) {
 		seccomp = "no seccomp: not in this kernel";
 		*ret_whole = false;

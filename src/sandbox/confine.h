@@ -22,6 +22,10 @@ struct ow_confine_options {
 	enum ow_sandbox sandbox;
 	/* Folders to read from, and folders to create, write and remove files in. NULL ends the lists. */
 	const char *read[OW_CONFINE_PATHS], *write[OW_CONFINE_PATHS];
+	/* Single files to read; those that do not exist now cannot be read later. NULLs are skipped. */
+	const char *file[OW_CONFINE_PATHS];
+	/* A client of PostgreSQL: it may use local sockets, and look up the name of its user. */
+	bool database;
 };
 
 /* What is in force: "seccomp, landlock", "no seccomp: ..." */

@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-_Static_assert(OW_GUARD_READ < OW_CONFINE_PATHS && OW_GUARD_WRITE < OW_CONFINE_PATHS, "each has a place");
+_Static_assert(OW_GUARD_READ < OW_CONFINE_PATHS && OW_GUARD_FILE <= OW_CONFINE_PATHS && OW_GUARD_WRITE < OW_CONFINE_PATHS, "each has a place");
 
 typedef char folder[OW_CONFINE_FOLDER];
 
 int ow_guard_close(const struct ow_guard *guard, char ret_text[OW_CONFINE_TEXT], bool *ret_whole, struct ow_error *err)
 {
-	struct ow_confine_options options = {.sandbox = guard->sandbox};
+	struct ow_confine_options options = {.sandbox = guard->sandbox, .database = guard->database};
 	folder *folders = malloc((OW_GUARD_READ + OW_GUARD_WRITE) * sizeof *folders);
 	if (!folders)
 		return ow_error_set(err, ENOMEM, "not enough memory");
@@ -32,6 +32,8 @@ int ow_guard_close(const struct ow_guard *guard, char ret_text[OW_CONFINE_TEXT],
 		options.write[writes++] = folders[n];
 		n++;
 	}
+	for (unsigned i = 0; i < OW_GUARD_FILE; i++)
+		options.file[i] = guard->file[i];
 	int r = ow_privileges_drop(err);
 	if (r == 0)
 		r = ow_confine(&options, ret_text, ret_whole, err);

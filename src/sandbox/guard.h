@@ -9,11 +9,14 @@
  * write those of its store and of its recordings.
  */
 #define OW_GUARD_READ  8
+#define OW_GUARD_FILE  10 /* certificates and key of a client, and what libpq reads */
 #define OW_GUARD_WRITE 10 /* a store, the state of a fleet, and recordings of flows */
 struct ow_guard {
 	enum ow_sandbox sandbox;
 	const char *read[OW_GUARD_READ];   /* files; NULLs are skipped */
 	const char *write[OW_GUARD_WRITE]; /* the same for writing */
+	const char *file[OW_GUARD_FILE];   /* files that can be read, without their folders */
+	bool database;                     /* a client of PostgreSQL, see ow_confine_options */
 };
 
 /* ret_text: what is in force, see ow_confine. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system calls that measuring needs: memory, threads, clocks, internet sockets, files (landlock decides which),
- * waiting. No other programs or processes, no sockets of other families, no executable memory.
+ * waiting. No other programs or processes, no sockets of other families (local ones for clients of PostgreSQL), no
+ * executable memory.
  */
 #include "sandbox/syscalls.h"
 
@@ -168,26 +169,37 @@ static const unsigned long asked[] = {TCGETS,  TERMINAL_STATE, TIOCGWINSZ,   FIO
                                       FIOCLEX, SIOCGIFNAME,    SIOCGIFINDEX, SIOCGIFHWADDR, SIOCGIFFLAGS};
 
 /*
- * glibc tries these for link-local addresses and works without them, so the call fails instead of killing the process.
+ * glibc tries these for link-local addresses and for names of users, and works without them, so the call fails instead
+ * of killing the process.
  */
-static const unsigned refused_families[] = {AF_UNIX, AF_NETLINK};
+static int refuse_sockets(scmp_filter_ctx filter, bool local)
+{
+	int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK));
+	if (r < 0 || !local)
+		return r < 0 ? r
+		             : seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1,
+		                                SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+	r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+	                     SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, SOCK_STREAM));
+	if (r == 0)
+		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+		                     SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, SOCK_DGRAM));
+	return r;
+}
 
 static int add(scmp_filter_ctx filter, int call)
 {
 	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
 }
 
-static int add_sockets(scmp_filter_ctx filter)
+static int add_sockets(scmp_filter_ctx filter, bool local)
 {
 	static const unsigned families[] = {AF_INET, AF_INET6}, types[] = {SOCK_STREAM, SOCK_DGRAM};
 	int r = 0;
 	for (unsigned i = 0; r == 0 && i < 4; i++)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, families[i / 2]),
 		                     SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, types[i % 2]));
-	for (unsigned i = 0; r == 0 && i < sizeof refused_families / sizeof *refused_families; i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1,
-		                     SCMP_A0(SCMP_CMP_EQ, refused_families[i]));
-	return r;
+	return r < 0 ? r : refuse_sockets(filter, local);
 }
 
 static int add_memory(scmp_filter_ctx filter)
@@ -219,7 +231,7 @@ static int add_threads(scmp_filter_ctx filter)
 	return r;
 }
 
-static int add_all(scmp_filter_ctx filter)
+static int add_all(scmp_filter_ctx filter, bool local)
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < sizeof allowed / sizeof *allowed; i++)
@@ -228,7 +240,7 @@ static int add_all(scmp_filter_ctx filter)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
 		                     SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, asked[i]));
 	if (r == 0)
-		r = add_sockets(filter);
+		r = add_sockets(filter, local);
 	if (r == 0)
 		r = add_memory(filter);
 	if (r == 0)
@@ -236,12 +248,12 @@ static int add_all(scmp_filter_ctx filter)
 	return r;
 }
 
-int ow_syscalls_restrict(bool log)
+int ow_syscalls_restrict(bool log, bool local)
 {
 	scmp_filter_ctx filter = seccomp_init(log ? SCMP_ACT_LOG : SCMP_ACT_KILL_PROCESS);
 	if (!filter)
 		return -ENOMEM;
-	int r = add_all(filter);
+	int r = add_all(filter, local);
 	/* A message in the kernel's log is the only trace of a killed process. */
 	if (r == 0)
 		(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);

@@ -199,6 +199,48 @@ static int check_url(const char *url, struct ow_error *err)
 				  "(special characters as %%XX)");
 }
 
+/* Where libpq finds the name of a file: in an option of the URL, in the environment, or in the user's home. */
+static const struct {
+	const char *option, *variable, *home;
+} named_files[OW_POSTGRES_FILES] = {
+	{"passfile", "PGPASSFILE", ".pgpass"},
+	{"sslcert", "PGSSLCERT", ".postgresql/postgresql.crt"},
+	{"sslkey", "PGSSLKEY", ".postgresql/postgresql.key"},
+	{"sslrootcert", "PGSSLROOTCERT", ".postgresql/root.crt"},
+	{"sslcrl", "PGSSLCRL", ".postgresql/root.crl"},
+	{"", "PGSERVICEFILE", ".pg_service.conf"},
+};
+
+static const char *value_of(const PQconninfoOption *options, const char *keyword)
+{
+	for (const PQconninfoOption *o = options; o && o->keyword; o++) {
+		if (strcmp(o->keyword, keyword) == 0)
+			return o->val;
+	}
+	return NULL;
+}
+
+int ow_postgres_files(const char *url, struct ow_postgres_files *ret_files, struct ow_error *err)
+{
+	int r = ow_libpq_load(err);
+	if (r < 0 || (r = check_url(url, err)) < 0)
+		return r;
+	PQconninfoOption *options = ow_pq.PQconninfoParse(url, NULL);
+	const char *home = getenv("HOME");
+	for (unsigned i = 0; i < OW_POSTGRES_FILES; i++) {
+		const char *path = value_of(options, named_files[i].option);
+		char *to = ret_files->path[i];
+		if (!path)
+			path = getenv(named_files[i].variable);
+		if (path)
+			snprintf(to, sizeof ret_files->path[i], "%s", path);
+		else
+			snprintf(to, sizeof ret_files->path[i], "%s/%s", home ? home : "", named_files[i].home);
+	}
+	ow_pq.PQconninfoFree(options);
+	return 0;
+}
+
 static void ignore_notice(void *arg, const PGresult *result)
 {
 	(void)arg;

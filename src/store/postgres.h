@@ -12,6 +12,15 @@ struct ow_postgres;
 
 /* Whether it is the URL of a server, "postgresql://..." or "postgres://...", and not the name of a file. */
 bool ow_postgres_is_url(const char *name);
+/*
+ * Files that libpq reads for this URL, if they exist: passwords, certificates, services. Loads libpq. For a sandbox, which
+ * hides all others from it.
+ */
+#define OW_POSTGRES_FILES 6
+struct ow_postgres_files {
+	char path[OW_POSTGRES_FILES][4096]; /* "" = none */
+};
+int ow_postgres_files(const char *url, struct ow_postgres_files *ret_files, struct ow_error *err);
 /* The options of the URL are those of libpq, TLS and password files included. Waits at most OW_POSTGRES_CONNECT_S, unless
  * the URL says otherwise. */
 int ow_postgres_open(const char *url, struct ow_postgres **ret_postgres, struct ow_error *err);

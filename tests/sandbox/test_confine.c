@@ -12,6 +12,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -246,6 +248,39 @@ static void test_denied(void **state)
 		print_message("no landlock in this kernel: files were not tried\n");
 }
 
+/* A client of PostgreSQL has local sockets and the files that it names, and nothing else of their folders. */
+static int queries(const struct folders *f)
+{
+	char path[128], text[OW_CONFINE_TEXT];
+	struct ow_confine_options options = {.file = {path}, .database = true};
+	struct ow_error err;
+	bool whole;
+	snprintf(path, sizeof path, "%s/x", f->other);
+	if (ow_privileges_drop(&err) < 0 || ow_confine(&options, text, &whole, &err) < 0)
+		return 254;
+	bool landlock = strstr(text, "no landlock") == NULL;
+	int local = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un nobody = {.sun_family = AF_UNIX};
+	snprintf(nobody.sun_path, sizeof nobody.sun_path, "%s/nobody", f->other);
+	int bad = local < 0 || connect(local, (struct sockaddr *)&nobody, sizeof nobody) == 0 || errno != ENOENT;
+	bad |= (opens_local_socket(f) != EACCES) << 1;
+	bad |= (open_in(f->other, "x", O_RDONLY) != 0) << 2;
+	bad |= (landlock && open_in(f->other, "y", O_RDONLY) != EACCES) << 3;
+	bad |= (landlock && open_in(f->other, "x", O_WRONLY) != EACCES) << 4;
+	bad |= (open_in("/etc", "passwd", O_RDONLY) == 0 && !getpwuid(geteuid())) << 5;
+	return bad;
+}
+
+static void test_database(void **state)
+{
+	const struct folders *f = *state;
+	assert_int_equal(open_in(f->other, "x", O_WRONLY | O_CREAT), 0);
+	assert_int_equal(open_in(f->other, "y", O_WRONLY | O_CREAT), 0);
+	if (SANITIZED)
+		skip();
+	assert_int_equal(child(f, queries, false), 0);
+}
+
 /* A line of /proc/self/status, as the number that it is. */
 static uint64_t status_of(const char *key, int base)
 {
@@ -321,6 +356,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_denied, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_privileges, setup, teardown),
 		cmocka_unit_test(test_folder),
 	};
