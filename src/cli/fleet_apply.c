@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "fleet/authority.h"
 #include "fleet/discover.h"
+#include "fleet/revocation.h"
 #include "fleet/rollout.h"
 
 #include <errno.h>
@@ -97,6 +98,8 @@ static int roll_out(const struct ow_fleet *fleet, const struct ow_fleet_plan *pl
 	how.bus = bus;
 	if (r == 0 && changes->count)
 		r = ow_rollout(&how, err);
+	if (r == 0)
+		r = ow_revocation_publish(fleet, &ca, bus, err);
 	/* What an interrupted run, or a bus that lost its disk, left undone. */
 	if (r == 0) {
 		r = ow_rollout_restore(&how, err);

@@ -7,6 +7,7 @@
 #include "fleet/bus_users.h"
 #include "fleet/control.h"
 #include "fleet/desired.h"
+#include "fleet/revocation.h"
 #include "fleet/streams.h"
 
 #include <errno.h>
@@ -48,9 +49,8 @@ static void help_enroll(void)
 	      "token serves once, for this name, and for an hour; with it the point fetches\n"
 	      "its certificate from 'oneway fleet serve', and renews it by itself later. For a\n"
 	      "point that is enrolled already, a new token replaces its key: the old one is out\n"
-	      "as soon as the new one is in use. Remove point.pem and point.key from the state\n"
-	      "folder of the point and start it again: a certificate that is there is used, and\n"
-	      "not the token.\n"
+	      "as soon as the new one is in use: give the point the new configuration and start\n"
+	      "it again.\n"
 	      "\n"
 	      "examples:\n"
 	      "  oneway fleet enroll london >london.yaml\n"
@@ -71,9 +71,10 @@ static void help_revoke(void)
 	      "The servers of the bus on this host disconnect the point at once, those on\n"
 	      "other hosts when 'oneway fleet follow' there has the new list of users, a second\n"
 	      "later. The point gets no certificate any more, until 'oneway fleet enroll NAME'.\n"
-	      "Its peers accept its certificate until that expires: take it out of fleet.yaml,\n"
-	      "too. NAME can be a service: collector, station, controller, serve. It gets a new\n"
-	      "key and certificate in the folder of the fleet.\n"
+	      "Its peers are told by the bus, and close their connections to it within seconds;\n"
+	      "a point that is cut off from the bus is told when it is back. NAME can be a\n"
+	      "service: collector, station, controller, serve. It gets a new key and certificate\n"
+	      "in the folder of the fleet.\n"
 	      "\n"
 	      "example:\n"
 	      "  oneway fleet revoke london\n",
@@ -107,18 +108,6 @@ static void say_elsewhere(const struct ow_fleet *fleet, const char *elsewhere)
 	ow_cli_say("  On their hosts, 'oneway fleet follow' fetches the new users within a second. If it does not run "
 	           "there,");
 	ow_cli_say("  copy %s/nats/HOST/users.conf there and run: kill -HUP $(cat nats.pid)", fleet->path);
-}
-
-/* A point that still has a certificate uses that, and not the token. */
-static void say_forget(const struct ow_fleet *fleet, const char *name)
-{
-	struct ow_fleet_point point;
-	struct ow_error ignored;
-	if (ow_fleet_point_load(fleet, name, &point, &ignored) == 0 && point.generation > 0)
-		ow_cli_say(
-			"oneway fleet enroll: %s has had a certificate: remove point.pem and point.key from its state "
-			"folder before it starts, or it goes on with these",
-			name);
 }
 
 /* See OW_DESIRED_NONE. Without a lock: others need not wait for the bus. */
@@ -162,8 +151,6 @@ int ow_cli_fleet_enroll(int argc, char **argv)
 		r = ow_bus_users_apply(fleet, &elsewhere, &err);
 	if (r == 0)
 		printf("fleet:\n  address: '%s'\n  name: %s\n  token: %s\n", fleet->settings.address, argv[1], token);
-	if (r == 0)
-		say_forget(fleet, argv[1]);
 	free(elsewhere);
 	ow_credential_done(&ca);
 	ow_fleet_close(fleet);
@@ -184,6 +171,32 @@ static int revoke(struct ow_fleet *fleet, const char *name, struct ow_error *err
 	return r;
 }
 
+/* Points connect to each other without asking the bus: they have to know. */
+static int tell_points(const char *dir, struct ow_error *err)
+{
+	struct ow_fleet *fleet = NULL;
+	struct ow_credential ca = {0};
+	struct ow_bus *bus = NULL;
+	struct ow_error why;
+	int r = ow_fleet_open_to_look(dir, &fleet, &why);
+	if (r == 0)
+		r = ow_authority_load(fleet, &ca, &why);
+	if (r == 0)
+		r = ow_control_open(fleet, "controller", &bus, &why);
+	if (r == 0)
+		r = ow_control_setup(fleet, bus, &why);
+	if (r == 0)
+		r = ow_revocation_publish(fleet, &ca, bus, &why);
+	ow_bus_free(bus);
+	ow_credential_done(&ca);
+	ow_fleet_close(fleet);
+	return r < 0 ? ow_error_set(err, -r,
+	                            "its peers do not know yet, and accept its certificate until it expires: %.300s; "
+	                            "revoke it again when the bus can be reached",
+	                            why.text)
+	             : 0;
+}
+
 int ow_cli_fleet_revoke(int argc, char **argv)
 {
 	struct arguments args = {0};
@@ -194,16 +207,20 @@ int ow_cli_fleet_revoke(int argc, char **argv)
 	if (!begin("fleet revoke", revoke_options, help_revoke, argc, argv, &args, &fleet, &code))
 		return code;
 	int r = revoke(fleet, argv[1], &err);
+	bool is_service = ow_fleet_service(&fleet->settings, argv[1]) != NULL;
 	if (r == 0)
 		r = ow_bus_users_apply(fleet, &elsewhere, &err);
 	if (r == 0) {
 		printf("%s is out.\n", argv[1]);
-		if (ow_fleet_service(&fleet->settings, argv[1]))
+		if (is_service)
 			printf("Its new key and certificate: %s/%s.key, %s/%s.pem\n", fleet->path, argv[1], fleet->path,
 			       argv[1]);
 		say_elsewhere(fleet, elsewhere);
 	}
+	fflush(stdout);
 	free(elsewhere);
 	ow_fleet_close(fleet);
+	if (r == 0 && !is_service)
+		r = tell_points(ow_cli_fleet_dir(args.dir), &err);
 	return r < 0 ? ow_cli_failed("fleet revoke", &err) : OW_EXIT_OK;
 }

@@ -131,6 +131,7 @@ struct ow_config {
 	char point[OW_RESULT_NAME];
 	const char *listen;
 	const char *certificate, *key, *ca, *psk;
+	const char *revoked; /* a file of the fleet; NULL = the point has certificates of its own */
 	uint64_t memory;
 	const char *store;
 	int64_t retention_ns[OW_PERIODS]; /* 0 = unlimited */

@@ -241,6 +241,7 @@ int ow_config_complete_fleet(struct ow_key_reader *r, struct ow_config *c, bool 
 		code = set_path(c, OW_FLEET_CERTIFICATE, &c->certificate);
 		code = code < 0 ? code : set_path(c, OW_FLEET_KEY, &c->key);
 		code = code < 0 ? code : set_path(c, OW_FLEET_CA, &c->ca);
+		code = code < 0 ? code : set_path(c, OW_FLEET_REVOKED_KEYS, &c->revoked);
 	}
 	if (code == 0 && !c->store)
 		code = set_path(c, OW_FLEET_STORE, &c->store);

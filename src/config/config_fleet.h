@@ -6,16 +6,18 @@
 /* The part of a point's configuration that comes from its fleet. */
 
 /* Files of the state folder. */
-#define OW_FLEET_CA          "ca.pem"
-#define OW_FLEET_CERTIFICATE "point.pem"
-#define OW_FLEET_KEY         "point.key"
-#define OW_FLEET_SERVERS     "servers"       /* addresses of the bus, one a line */
-#define OW_FLEET_DESIRED     "desired.yaml"  /* as it came from the fleet */
-#define OW_FLEET_ACCEPTED    "accepted.yaml" /* the last one that the point could use */
-#define OW_FLEET_TRIED       "tried"         /* "VERSION REASON": the point could not start with this one */
-#define OW_FLEET_HEALTH      "health.json"
-#define OW_FLEET_STORE       "results.db"
-#define OW_FLEET_STATE       "/var/lib/oneway" /* the folder, unless the configuration names another */
+#define OW_FLEET_CA           "ca.pem"
+#define OW_FLEET_CERTIFICATE  "point.pem"
+#define OW_FLEET_KEY          "point.key"
+#define OW_FLEET_SERVERS      "servers"       /* addresses of the bus, one a line */
+#define OW_FLEET_DESIRED      "desired.yaml"  /* as it came from the fleet */
+#define OW_FLEET_ACCEPTED     "accepted.yaml" /* the last one that the point could use */
+#define OW_FLEET_REVOKED_KEYS "revoked"       /* keys of points that are revoked (exchange/revoked.h) */
+#define OW_FLEET_TOKEN        "token"         /* hash of the token by which the certificate came */
+#define OW_FLEET_TRIED        "tried"         /* "VERSION REASON": the point could not start with this one */
+#define OW_FLEET_HEALTH       "health.json"
+#define OW_FLEET_STORE        "results.db"
+#define OW_FLEET_STATE        "/var/lib/oneway" /* the folder, unless the configuration names another */
 
 /*
  * The first line of a desired state says for whom it is and which version it is; a signature of that line up to the last

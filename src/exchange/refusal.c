@@ -126,12 +126,13 @@ static int alert_why(const struct ow_handshake *h, int alert, bool done, struct 
 		return ow_error_set(err, EACCES, "the peer refuses our certificate: not signed by its CA");
 	case SSL_AD_CERTIFICATE_EXPIRED:
 		return ow_error_set(err, EACCES, "the peer refuses our certificate: expired (or its clock is wrong)");
+	case SSL_AD_CERTIFICATE_REVOKED:
+		return ow_error_set(err, EACCES, "the peer refuses our certificate: revoked by the fleet");
 	case SSL_AD_BAD_CERTIFICATE:
 		return ow_error_set(err, EACCES,
 		                    "the peer refuses our certificate: not yet valid, or not the name it expects");
 	case SSL_AD_UNSUPPORTED_CERTIFICATE:
 	case SSL_AD_CERTIFICATE_UNKNOWN:
-	case SSL_AD_CERTIFICATE_REVOKED:
 		return ow_error_set(err, EACCES, "the peer refuses our certificate: %s",
 		                    SSL_alert_desc_string_long(alert));
 	case SSL_AD_CERTIFICATE_REQUIRED:

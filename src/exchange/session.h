@@ -26,6 +26,7 @@ struct ow_tls_options {
 	const char *psk_file;               /* hex, at least 32 digits; instead of certificates */
 	/* of this point: the PSK identity, or the name that the certificate must have (not checked if NULL) */
 	const char *name;
+	const char *revoked; /* a file of revoked keys (exchange/revoked.h), which need not exist; NULL = none */
 };
 int ow_tls_create(const struct ow_tls_options *options, struct ow_tls **ret_tls, struct ow_error *err);
 void ow_tls_free(struct ow_tls *tls); /* after its sessions */

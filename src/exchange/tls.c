@@ -298,6 +298,11 @@ static int verify_peer(X509_STORE_CTX *verify, void *arg)
 		ow_error_set(refused, EACCES, "the peer's name is '%s', but '%s' is expected", name, handshake->expect);
 		return 0;
 	}
+	if (ow_revoked_check(&handshake->tls->revoked, certificate, handshake->expect[0] ? handshake->expect : name,
+	                     refused) < 0) {
+		X509_STORE_CTX_set_error(verify, X509_V_ERR_CERT_REVOKED);
+		return 0;
+	}
 	memcpy(handshake->peer, handshake->expect[0] ? handshake->expect : name, sizeof handshake->peer);
 	return 1;
 }
@@ -355,6 +360,8 @@ int ow_tls_create(const struct ow_tls_options *options, struct ow_tls **ret_tls,
 	r = create_context(tls, err);
 	if (r == 0)
 		r = options->psk_file ? use_psk(tls, options, err) : load_certificates(tls, options, err);
+	if (r == 0 && options->revoked)
+		r = ow_revoked_load(&tls->revoked, options->revoked, err);
 	if (r < 0) {
 		ow_tls_free(tls);
 		return r;
@@ -386,6 +393,8 @@ int ow_tls_check_peer(const struct ow_tls *tls, SSL *ssl, bool server, const cha
 			r = ow_certificate_wrong(verify, "the peer's certificate", err);
 		else if (!ow_certificate_is_for(leaf, name))
 			r = ow_error_set(err, EACCES, "the peer's certificate is not for '%s'", name);
+		else
+			r = ow_revoked_check(&tls->revoked, leaf, name, err);
 	}
 	X509_STORE_CTX_free(verify);
 	ERR_clear_error();
@@ -399,6 +408,7 @@ void ow_tls_free(struct ow_tls *tls)
 	SSL_CTX_free(tls->context);
 	BIO_meth_free(tls->transport);
 	OPENSSL_clear_free(tls->psk, tls->psk_size);
+	ow_revoked_done(&tls->revoked);
 	free(tls);
 }
 

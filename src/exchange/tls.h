@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "exchange/revoked.h"
 #include "exchange/session.h"
 
 #include <openssl/ssl.h>
@@ -14,6 +15,7 @@ struct ow_tls {
 	char name[OW_POINT_NAME];
 	uint64_t rekey; /* records under one key; tests want fewer */
 	int64_t expiry_s;
+	struct ow_revoked revoked;
 };
 
 /* Of a session during its handshake. */

@@ -28,24 +28,6 @@ void ow_uri_of_service(const char *name, uint64_t generation, char ret_uri[OW_UR
 	snprintf(ret_uri, OW_URI_TEXT, "oneway:service/%s/%ju", name, (uintmax_t)generation);
 }
 
-void ow_uri_of_certificate(const X509 *certificate, char ret_uri[OW_URI_TEXT])
-{
-	GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
-	*ret_uri = 0;
-	for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
-		const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
-		if (name->type != GEN_URI || *ret_uri)
-			continue;
-		int length = ASN1_STRING_length(name->d.uniformResourceIdentifier);
-		const void *text = ASN1_STRING_get0_data(name->d.uniformResourceIdentifier);
-		if (length > 0 && length < OW_URI_TEXT && !memchr(text, 0, (size_t)length)) {
-			memcpy(ret_uri, text, (size_t)length);
-			ret_uri[length] = 0;
-		}
-	}
-	GENERAL_NAMES_free(names);
-}
-
 /* -- services ------------------------------------------------------------------------------------------------------ */
 
 static int make_files(const struct ow_credential *ca, const char *folder, const char *name,

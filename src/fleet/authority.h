@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "exchange/revoked.h"
 #include "fleet/folder.h"
 
 /*
@@ -11,11 +12,8 @@
  *
  * The number is the generation: a key that was stolen is revoked, and the next one has another number.
  */
-#define OW_URI_TEXT 120
 void ow_uri_of_point(const char *name, uint64_t generation, char ret_uri[OW_URI_TEXT]);
 void ow_uri_of_service(const char *name, uint64_t generation, char ret_uri[OW_URI_TEXT]);
-/* The URI of a certificate; "" if it has none. */
-void ow_uri_of_certificate(const X509 *certificate, char ret_uri[OW_URI_TEXT]);
 
 /* Every server of the bus has this DNS name besides its own: no point can have it, so none can pretend to be a server. */
 #define OW_BUS_NAME "bus.oneway.internal"

@@ -4,6 +4,7 @@
 #include "base/state_file.h"
 #include "config/config_fleet.h"
 #include "fleet/authority.h"
+#include "fleet/revocation.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,9 +15,14 @@ struct permissions {
 	const char *const *publish, *const *subscribe;
 };
 
-static const char *const point_publish[] = {
-	"ow.r.@", "ow.s.@", "ow.e.@", "ow.h.@", "$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.@", NULL};
-static const char *const point_subscribe[] = {"_IN.@.>", "cfg.@", "ow.q.@", NULL};
+static const char *const point_publish[] = {"ow.r.@",
+                                            "ow.s.@",
+                                            "ow.e.@",
+                                            "ow.h.@",
+                                            "$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.@",
+                                            "$JS.API.DIRECT.GET.KV_cfg.$KV.cfg." OW_REVOCATION_KEY,
+                                            NULL};
+static const char *const point_subscribe[] = {"_IN.@.>", "cfg.@", "cfg." OW_REVOCATION_KEY, "ow.q.@", NULL};
 static const struct permissions of_point = {point_publish, point_subscribe};
 
 /* A collector takes from the streams by consumers that exist, and asks points for what is missing. */

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "config/config_fleet.h"
 #include "fleet/authority.h"
+#include "fleet/revocation.h"
 #include "fleet/streams.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -67,7 +68,8 @@ int ow_control_setup(const struct ow_fleet *fleet, struct ow_bus *bus, struct ow
 {
 	struct ow_streams_options options = {.replicas = fleet->settings.server_list->count >= 3 ? 3 : 1,
 	                                     .max_bytes = OW_STREAMS_MAX_BYTES};
-	return ow_streams_make(bus, &options, err);
+	int r = ow_streams_make(bus, &options, err);
+	return r < 0 ? r : ow_revocation_reserve(bus, err);
 }
 
 /* -- health of points ---------------------------------------------------------------------------------------------- */

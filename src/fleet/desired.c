@@ -122,22 +122,30 @@ static int compare(const char *path, const struct ow_desired_head *head, const c
 	return r;
 }
 
-int ow_desired_take(const char *folder, const char *point, const char *bytes, size_t size, struct ow_error *err)
+int ow_desired_check(const char *folder, const char *point, const char *bytes, size_t size,
+                     struct ow_desired_head *ret_head, struct ow_error *err)
 {
-	struct ow_desired_head head;
 	if (size > OW_DESIRED_MAX)
 		return ow_error_set(err, EFBIG, "it has more than %u bytes", OW_DESIRED_MAX);
 	X509 *ca = load_ca(folder);
+	int r = ca ? ow_desired_verify(ca, point, bytes, size, ret_head, err)
+	           : ow_error_set(err, ENOENT, "%s has no certificate of the authority", folder);
+	X509_free(ca);
+	return r;
+}
+
+int ow_desired_take(const char *folder, const char *point, const char *bytes, size_t size, struct ow_error *err)
+{
+	struct ow_desired_head head;
 	char *path = ow_state_path(folder, OW_FLEET_DESIRED);
-	int r = ca && path ? ow_desired_verify(ca, point, bytes, size, &head, err)
-	                   : ow_error_set(err, ENOENT, "%s has no certificate of the authority", folder);
+	int r = path ? ow_desired_check(folder, point, bytes, size, &head, err)
+	             : ow_error_set(err, ENOMEM, "not enough memory");
 	if (r == 0)
 		r = compare(path, &head, bytes, size, err);
 	if (r == 1) {
 		int written = ow_state_write(path, bytes, size, err);
 		r = written < 0 ? written : 1;
 	}
-	X509_free(ca);
 	free(path);
 	return r;
 }

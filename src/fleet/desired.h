@@ -23,6 +23,10 @@ int ow_desired_sign(const struct ow_credential *ca, const char *point, uint64_t 
 int ow_desired_verify(const X509 *ca, const char *point, const char *bytes, size_t size,
                       struct ow_desired_head *ret_head, struct ow_error *err);
 
+/* The same by the authority's certificate in the state folder of a point. -EFBIG: it is too long. */
+int ow_desired_check(const char *folder, const char *point, const char *bytes, size_t size,
+                     struct ow_desired_head *ret_head, struct ow_error *err);
+
 /*
  * For the agent of a point: checks what came, by the authority's certificate in the state folder, and keeps it there.
  * Returns 1 if it is new, 0 if the point has it. -ESTALE if it is older than that; nothing is written then.

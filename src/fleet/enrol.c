@@ -296,6 +296,9 @@ static int take_answer(const struct call *call, const struct ow_config *config, 
 		r = write_servers(folder, answer, err);
 	if (r == 0)
 		r = write_pem(folder, OW_FLEET_CA, ca, NULL, err);
+	/* The same key as before, but for a new token. If this ends before the certificate is there, the key gets it again. */
+	if (r == 0)
+		r = write_pem(folder, OW_FLEET_KEY, NULL, key, err);
 	/* Last, because with it the point is enrolled. */
 	if (r == 0)
 		r = write_pem(folder, OW_FLEET_CERTIFICATE, certificate, NULL, err);
@@ -330,6 +333,40 @@ static int exchange(const struct ow_config *config, const char *request, const s
 	return r < 0 ? r : 1;
 }
 
+static void hash_text(const void *bytes, size_t size, char ret_hex[65])
+{
+	uint8_t hash[32] = {0};
+	(void)EVP_Q_digest(NULL, "SHA256", NULL, bytes, size, hash, NULL);
+	for (size_t i = 0; i < sizeof hash; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", hash[i]);
+}
+
+/* Whether the token is not the one by which the certificate came. Without a record of that it is taken for the same. */
+static bool is_other_token(const struct ow_config *config, const char *refused)
+{
+	char *path = ow_state_path(config->fleet.state, OW_FLEET_TOKEN), *used = NULL, hex[65];
+	size_t size;
+	struct ow_error ignored;
+	bool known = config->fleet.token && strncmp(config->fleet.token, refused, OW_ENROL_TOKEN - 1) != 0 && path &&
+	             ow_state_read(path, 100, &used, &size, &ignored) == 0;
+	if (known)
+		hash_text(config->fleet.token, strlen(config->fleet.token), hex);
+	bool other = known && strcmp(used, hex) != 0;
+	free(used);
+	free(path);
+	return other;
+}
+
+/* The token serves once: only its hash is kept. */
+static int keep_token(const struct ow_config *config, struct ow_error *err)
+{
+	char *path = ow_state_path(config->fleet.state, OW_FLEET_TOKEN), hex[65];
+	hash_text(config->fleet.token, strlen(config->fleet.token), hex);
+	int r = path ? ow_state_write(path, hex, strlen(hex), err) : ow_error_set(err, ENOMEM, "not enough memory");
+	free(path);
+	return r;
+}
+
 static int first_time(const struct ow_config *config, EVP_PKEY *key, struct call *call, struct ow_error *err)
 {
 	struct ow_credential self = {.key = key};
@@ -346,17 +383,38 @@ static int first_time(const struct ow_config *config, EVP_PKEY *key, struct call
 	snprintf(request, sizeof request, "enrol %s %.*s\n", config->point, 2 * OW_TOKEN_SECRET, config->fleet.token);
 	if (r == 0)
 		r = exchange(config, request, &self, call, err);
+	if (r > 0 && keep_token(config, err) < 0)
+		r = -EIO;
 	OPENSSL_cleanse(request, sizeof request);
 	X509_free(self.certificate);
 	return r;
 }
 
-int ow_enrol(const struct ow_config *config, struct ow_error *err)
+/*
+ * Somebody has enrolled the point anew: it gets another key and a certificate for it. If the fleet refuses the token, the
+ * point goes on with what it has, and does not ask again.
+ */
+static int replace_key(const struct ow_config *config, char *refused, struct ow_error *err)
+{
+	struct call call = {.fd = -1};
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	int r = key ? first_time(config, key, &call, err) : ow_openssl_failed("making a key", err);
+	if (r == -EACCES || r == -EINVAL)
+		snprintf(refused, OW_ENROL_TOKEN, "%s", config->fleet.token);
+	hang_up(&call);
+	EVP_PKEY_free(key);
+	return r;
+}
+
+int ow_enrol(const struct ow_config *config, char ref_refused[OW_ENROL_TOKEN], struct ow_error *err)
 {
 	struct call call = {.fd = -1};
 	struct ow_credential self = {0};
 	const char *folder = config->fleet.state;
-	int r = get_key(folder, &self.key, err);
+	int r = is_other_token(config, ref_refused) ? replace_key(config, ref_refused, err) : 0;
+	if (r != 0)
+		return r;
+	r = get_key(folder, &self.key, err);
 	self.certificate = read_pem(folder, OW_FLEET_CERTIFICATE, false);
 	call.trust.ca = self.certificate ? read_pem(folder, OW_FLEET_CA, false) : NULL;
 	bool enrolled = self.certificate && call.trust.ca && X509_check_private_key(self.certificate, self.key) == 1 &&
@@ -379,12 +437,11 @@ static int hash_file(const char *path, char ret_hex[65])
 {
 	char *bytes = NULL;
 	size_t size;
-	uint8_t hash[32] = {0};
 	struct ow_error ignored;
+	memset(ret_hex, '0', 64);
+	ret_hex[64] = 0;
 	if (ow_state_read(path, OW_ENROL_ANSWER_MAX, &bytes, &size, &ignored) == 0)
-		(void)EVP_Q_digest(NULL, "SHA256", NULL, bytes, size, hash, NULL);
-	for (size_t i = 0; i < sizeof hash; i++)
-		snprintf(ret_hex + 2 * i, 3, "%02x", hash[i]);
+		hash_text(bytes, size, ret_hex);
 	free(bytes);
 	return 0;
 }

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include "fleet/desired.h"
-#include "fleet/enrol.h"
+#include "fleet/revocation.h"
 #include "fleet/streams.h"
 #include <errno.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void complain(struct ow_membership *m, const char *what, const struct ow_
 static int enrol(struct ow_membership *m, int64_t now_ns)
 {
 	struct ow_error err;
-	int r = ow_enrol(m->config, &err);
+	int r = ow_enrol(m->config, m->refused, &err);
 	if (r < 0) {
 		complain(m, "", &err);
 		m->pause_ns = m->pause_ns == 0                  ? PAUSE_LEAST_NS
@@ -64,14 +64,19 @@ int ow_membership_begin(struct ow_membership *m, volatile int *stop)
 
 /* -- desired state ------------------------------------------------------------------------------------------------- */
 
+/* Nothing has been published yet. */
+static bool is_empty(const struct ow_bus_message *message)
+{
+	return message->status ||
+	       (message->size == strlen(OW_DESIRED_NONE) && memcmp(message->data, OW_DESIRED_NONE, message->size) == 0);
+}
+
 static void take(void *arg, const struct ow_bus_message *message)
 {
 	struct ow_membership *m = arg;
 	struct ow_error err;
 	char line[100];
-	/* There may be none yet. */
-	if (message->status ||
-	    (message->size == strlen(OW_DESIRED_NONE) && memcmp(message->data, OW_DESIRED_NONE, message->size) == 0))
+	if (is_empty(message))
 		return;
 	int r = ow_desired_take(m->config->fleet.state, m->config->point, message->data, message->size, &err);
 	if (r < 0 && r != -ESTALE)
@@ -85,12 +90,27 @@ static void take(void *arg, const struct ow_bus_message *message)
 	}
 }
 
+/* The point sees by the file that keys of others are revoked. */
+static void take_revoked(void *arg, const struct ow_bus_message *message)
+{
+	struct ow_membership *m = arg;
+	struct ow_error err;
+	if (is_empty(message))
+		return;
+	int r = ow_revocation_take(m->config->fleet.state, message->data, message->size, &err);
+	if (r < 0)
+		complain(m, "list of revoked keys refused: ", &err);
+	if (r == 1)
+		m->log(m->arg, false, "fleet: keys of other points are revoked");
+}
+
 int ow_membership_join(struct ow_membership *m, struct ow_bus *bus, struct ow_error *err)
 {
 	char subject[OW_BUS_SUBJECT];
 	m->bus = bus;
 	snprintf(subject, sizeof subject, OW_BUCKET_CONFIG ".%s", m->config->point);
-	return ow_bus_subscribe(bus, subject, take, m, err);
+	int r = ow_bus_subscribe(bus, subject, take, m, err);
+	return r < 0 ? r : ow_bus_subscribe(bus, OW_BUCKET_CONFIG "." OW_REVOCATION_KEY, take_revoked, m, err);
 }
 
 static void ask(struct ow_membership *m, int64_t now_ns)
@@ -99,7 +119,11 @@ static void ask(struct ow_membership *m, int64_t now_ns)
 	struct ow_error ignored;
 	snprintf(key, sizeof key, "$KV." OW_BUCKET_CONFIG ".%s", m->config->point);
 	ow_bus_get_subject("KV_" OW_BUCKET_CONFIG, key, subject);
-	if (ow_bus_request(m->bus, subject, NULL, 0, take, m, &ignored) == 0)
+	int r = ow_bus_request(m->bus, subject, NULL, 0, take, m, &ignored);
+	ow_bus_get_subject("KV_" OW_BUCKET_CONFIG, "$KV." OW_BUCKET_CONFIG "." OW_REVOCATION_KEY, subject);
+	if (r == 0)
+		r = ow_bus_request(m->bus, subject, NULL, 0, take_revoked, m, &ignored);
+	if (r == 0)
 		m->ask_next_ns = now_ns + ASK_NS;
 }
 

@@ -3,6 +3,7 @@
 
 #include "config/config.h"
 #include "fleet/bus.h"
+#include "fleet/enrol.h"
 
 /*
  * What keeps a point in its fleet, for its agent: the certificate, which is renewed in time, and the desired state,
@@ -15,7 +16,8 @@ struct ow_membership {
 	void *arg;
 	int64_t enrol_next_ns, ask_next_ns, pause_ns; /* steady times */
 	bool was_connected;
-	struct ow_error said; /* last problem that was logged */
+	char refused[OW_ENROL_TOKEN]; /* see ow_enrol */
+	struct ow_error said;         /* last problem that was logged */
 };
 
 /* Waits until the point has a certificate, or until *stop. */

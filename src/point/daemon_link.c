@@ -11,8 +11,12 @@
 
 int ow_daemon_keys_create(const struct ow_config *c, struct ow_daemon_keys **ret_keys, struct ow_error *err)
 {
-	struct ow_tls_options options = {
-		.certificate = c->certificate, .key = c->key, .ca = c->ca, .psk_file = c->psk, .name = c->point};
+	struct ow_tls_options options = {.certificate = c->certificate,
+	                                 .key = c->key,
+	                                 .ca = c->ca,
+	                                 .psk_file = c->psk,
+	                                 .name = c->point,
+	                                 .revoked = c->revoked};
 	struct ow_daemon_keys *keys = calloc(1, sizeof *keys);
 	if (!keys)
 		return ow_error_set(err, ENOMEM, "not enough memory");

@@ -121,9 +121,11 @@ bool ow_fleet_report_news(struct ow_fleet_report *report, const struct ow_config
 		return false;
 	char *desired = ow_state_path(config->fleet.state, OW_FLEET_DESIRED),
 	     *certificate = ow_state_path(config->fleet.state, OW_FLEET_CERTIFICATE);
-	uint64_t files = look_of(desired) * 37 + look_of(certificate);
-	bool news = report->files ? files != report->files : is_other(config);
+	uint64_t files = look_of(desired) * 37 + look_of(certificate), revoked = look_of(config->revoked);
+	/* The list of revoked keys may have come after the point's start had read it. */
+	bool news = (report->files ? files != report->files : is_other(config)) || revoked != report->revoked;
 	report->files = files;
+	report->revoked = revoked;
 	free(desired);
 	free(certificate);
 	return news;

@@ -16,7 +16,7 @@ struct ow_fleet_report {
 	struct ow_process *process;
 	int64_t next_ns;         /* steady time of the next report */
 	uint64_t accepted;       /* version */
-	uint64_t files;          /* what the files of the fleet look like */
+	uint64_t files, revoked; /* what the files of the fleet look like */
 	struct ow_error trouble; /* the last failure to write, said once */
 };
 
@@ -32,7 +32,8 @@ bool ow_fleet_report_tick(struct ow_fleet_report *report, const struct ow_config
                           struct ow_error *err);
 void ow_fleet_report_done(struct ow_fleet_report *report);
 
-/* Whether the fleet's files have changed since the last call: the certificate, or the desired state. */
+/* Whether the fleet's files have changed since the last call: the certificate, the desired state, or the revoked
+ * keys of others. */
 bool ow_fleet_report_news(struct ow_fleet_report *report, const struct ow_config *config);
 
 /*

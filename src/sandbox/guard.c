@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-_Static_assert(OW_GUARD_READ < OW_CONFINE_PATHS && OW_GUARD_FILE <= OW_CONFINE_PATHS && OW_GUARD_WRITE < OW_CONFINE_PATHS, "each has a place");
+_Static_assert(OW_GUARD_READ < OW_CONFINE_PATHS && OW_GUARD_FILE <= OW_CONFINE_PATHS &&
+                       OW_GUARD_WRITE < OW_CONFINE_PATHS,
+               "each has a place");
 
 typedef char folder[OW_CONFINE_FOLDER];
 

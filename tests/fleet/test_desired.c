@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Desired state is taken only as it was signed, for this point, and never an older one. */
+/* Desired state is taken only as it was signed, for this point, and never an older one; so are lists of revoked keys. */
 #include "fleet/desired.h"
 
 #include "base/state_file.h"
+#include "exchange/revoked.h"
+#include "fleet/authority.h"
+#include "fleet/revocation.h"
 #include <errno.h>
 #include <openssl/pem.h>
 #include <setjmp.h>
@@ -124,9 +127,68 @@ static void garbage(void **state)
 	free(bytes);
 }
 
+static int take_list(const struct ow_credential *by, const char *name, const char *body, const char *why)
+{
+	struct ow_error err = {""};
+	size_t size;
+	char *bytes = sign(by, name, 1, body, &size);
+	int r = ow_revocation_take(folder, bytes, size, &err);
+	if (why && !strstr(err.text, why))
+		fail_msg("'%s' instead of '%s'", err.text, why);
+	free(bytes);
+	return r;
+}
+
+/* Whether a point with a key of this generation is accepted; 0: a certificate of somebody who is in no fleet. */
+static int check_key(const char *name, uint64_t generation, const char *why)
+{
+	char uri[OW_URI_TEXT], alternative[OW_URI_TEXT + OW_POINT_NAME + 16];
+	struct ow_credential point = {0};
+	struct ow_revoked revoked = {0};
+	struct ow_error err = {""};
+	ow_uri_of_point(name, generation, uri);
+	snprintf(alternative, sizeof alternative, generation ? "DNS:%s,URI:%s" : "DNS:%s", name, uri);
+	struct ow_issue issue = {.subject = name, .alternative = alternative, .valid_s = 600};
+	assert_int_equal(ow_credential_make(&ca, &issue, &point, &err), 0);
+	char *path = ow_state_path(folder, OW_FLEET_REVOKED_KEYS);
+	assert_int_equal(ow_revoked_load(&revoked, path, &err), 0);
+	int r = ow_revoked_check(&revoked, point.certificate, name, &err);
+	if (why && !strstr(err.text, why))
+		fail_msg("'%s' instead of '%s'", err.text, why);
+	free(path);
+	ow_revoked_done(&revoked);
+	ow_credential_done(&point);
+	return r;
+}
+
+static void revoked_keys(void **state)
+{
+	(void)state;
+	assert_int_equal(check_key("paris", 1, NULL), 0);
+	assert_int_equal(take_list(&ca, OW_REVOCATION_NAME, "# names\nrome 5\nparis 2\n", NULL), 1);
+	assert_int_equal(take_list(&ca, OW_REVOCATION_NAME, "paris 2\n", NULL), 0);
+	assert_int_equal(check_key("paris", 1, "('paris', generation 1) is revoked"), -EACCES);
+	assert_int_equal(check_key("paris", 0, "generation 0"), -EACCES);
+	assert_int_equal(check_key("paris", 2, NULL), 0);
+	assert_int_equal(check_key("rome", 4, "revoked"), -EACCES);
+	assert_int_equal(check_key("oslo", 1, NULL), 0);
+	/* A list of before takes nothing back. */
+	assert_int_equal(take_list(&ca, OW_REVOCATION_NAME, "paris 1\noslo 3\n", NULL), 1);
+	assert_int_equal(check_key("paris", 1, "revoked"), -EACCES);
+	assert_int_equal(check_key("rome", 4, "revoked"), -EACCES);
+	assert_int_equal(check_key("oslo", 2, "revoked"), -EACCES);
+	/* Others, texts for others, and damaged ones change nothing. */
+	assert_int_equal(take_list(&other, OW_REVOCATION_NAME, "paris 9\n", "not signed"), -EACCES);
+	assert_int_equal(take_list(&ca, "london", "paris 9\n", "it is for 'london'"), -EACCES);
+	assert_int_equal(take_list(&ca, OW_REVOCATION_NAME, "paris 9\nrome x\n", "'rome x' is not a line"), -EINVAL);
+	assert_int_equal(take_list(&ca, OW_REVOCATION_NAME, "../paris 9\n", "is not a line"), -EINVAL);
+	assert_int_equal(check_key("paris", 2, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(revoked_keys),
 		cmocka_unit_test(takes_newer),
 		cmocka_unit_test(any_change_is_noticed),
 		cmocka_unit_test(garbage),

@@ -148,7 +148,8 @@ static void expect(const struct world *w, const char *name, const char *state, c
 	struct ow_config *config = configure(w, name, state, token);
 	struct ow_error err = {""};
 	(void)mkdir(config->fleet.state, 0700);
-	int r = ow_enrol(config, &err);
+	char refused[OW_ENROL_TOKEN] = "";
+	int r = ow_enrol(config, refused, &err);
 	if (r != code || (why && !strstr(err.text, why)))
 		fail_msg("%s: %d '%s' instead of %d '%s'\n%s", name, r, err.text, code, why ? why : "", w->log);
 	ow_config_free(config);
@@ -281,6 +282,38 @@ static void enrols_once(void **state)
 	assert_true(logged(w, "! 127.0.0.1: london is refused: 'london': the token has been used already"));
 }
 
+/* A new token replaces the key, also of a point that is revoked; one that is refused changes nothing. */
+static void another_token(void **state)
+{
+	const struct world *w = *state;
+	char token[OW_TOKEN_TEXT], next[OW_TOKEN_TEXT], wrong[OW_TOKEN_TEXT], refused[OW_ENROL_TOKEN] = "", path[120];
+	struct ow_error err;
+	snprintf(path, sizeof path, "%s/v", w->root);
+	invite(w->folder, "vienna", 60, token);
+	expect(w, "vienna", "v", token, 1, NULL);
+	char *first = slurp(path, "point.key");
+	memcpy(wrong, token, sizeof wrong);
+	wrong[0] = wrong[0] == '0' ? '1' : '0';
+	struct ow_config *config = configure(w, "vienna", "v", wrong);
+	assert_int_equal(ow_enrol(config, refused, &err), -EACCES);
+	assert_int_equal(ow_enrol(config, refused, &err), 0);
+	ow_config_free(config);
+	char *same = slurp(path, "point.key");
+	assert_string_equal(same, first);
+	invite(w->folder, "vienna", 60, next);
+	expect(w, "vienna", "v", next, 1, NULL);
+	expect(w, "vienna", "v", next, 0, NULL);
+	char *second = slurp(path, "point.key");
+	assert_string_not_equal(second, first);
+	char *users = slurp(w->folder, "nats/bus1/users.conf");
+	assert_non_null(strstr(users, "\"oneway:point/vienna/2\""));
+	assert_null(strstr(users, "\"oneway:point/vienna/1\""));
+	free(first);
+	free(same);
+	free(second);
+	free(users);
+}
+
 struct attempt {
 	struct ow_config *config;
 	pthread_t thread;
@@ -291,7 +324,8 @@ struct attempt {
 static void *enrol_now(void *arg)
 {
 	struct attempt *attempt = arg;
-	attempt->code = ow_enrol(attempt->config, &attempt->err);
+	char refused[OW_ENROL_TOKEN] = "";
+	attempt->code = ow_enrol(attempt->config, refused, &attempt->err);
 	return NULL;
 }
 
@@ -451,6 +485,7 @@ int main(void)
 		cmocka_unit_test(init_refuses),
 		cmocka_unit_test(folder_that_cannot_be_read),
 		cmocka_unit_test(enrols_once),
+		cmocka_unit_test(another_token),
 		cmocka_unit_test(one_of_two_at_once),
 		cmocka_unit_test(expires),
 		cmocka_unit_test(knows_its_authority),
