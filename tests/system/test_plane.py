@@ -2,15 +2,12 @@
 """oneway plane as people use it: plan, sets, monitor and why on the network of the paper's figure 7, and what it says of bad input."""
 import json
 import os
-import pathlib
 import random
-import shutil
 import signal
 import subprocess
 import time
 import unittest
 
-import pages
 from command import PROGRAM, Case, on_terminal, oneway
 
 # The paper's figure with costs of ours: they lead to its m-sets.
@@ -88,22 +85,6 @@ class Plane(Case):
         lines = text.splitlines()
         first = next(i for i, line in enumerate(lines) if line.startswith(title))
         self.assertEqual(len({len(line.rstrip()) for line in lines[first : first + 1 + rows]}), 1, text)
-
-
-class Page(Case):
-    """The commands of docs/plane.md with the files of docs/examples/plane print what the page has."""
-
-    def test_page(self):
-        root = pathlib.Path(__file__).resolve().parents[2]
-        shutil.copytree(root / "docs" / "examples", self.path("docs/examples"))
-        os.symlink(os.path.abspath(PROGRAM), self.path("oneway"))
-        shell = pages.Shell(self.folder, {"PATH": self.folder + ":" + os.environ["PATH"]})
-        self.addCleanup(shell.close)
-        steps = [step for section in pages.read(root / "docs" / "plane.md").values() for step in section]
-        self.assertEqual(len(steps), 5)
-        for step in steps:
-            printed = shell.run(step.command)[1]
-            self.assertIsNotNone(pages.align(step.output, printed, str.rstrip), step.command + "\n" + "\n".join(printed))
 
 
 class Plan(Plane):
