@@ -2,7 +2,7 @@
 # A short front end for meson and ninja. Every target works right after a clone: missing Debian packages (tools/packages)
 # are installed if you are root, and named if you are not.
 #
-#   make            only build/oneway and the library; make install PREFIX=/usr/local DESTDIR=
+#   make            only build/oneway and the library; make install PREFIX=/usr/local DESTDIR=, make uninstall
 #   make demo       half a minute of the lab: real packets, two points, results compared with the truth (needs root)
 #   make check      the quick tests of the release build, for the inner loop of a change (a minute)
 #   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (22 minutes)
@@ -17,6 +17,7 @@
 #   make prove-memory  peak memory with 20 and with 2000 rotated files (some minutes)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" omits the 10 M-packet pair)
+#   make deb        Debian packages, into build/deb      make deb-test      installs, upgrades and purges them (needs root; minutes)
 #   make coverage   lines that the tests run, by room, and the functions that none runs (some minutes)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
 #   make format     clang-format in place               make clean
@@ -38,7 +39,7 @@ DESTDIR ?=
 SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all check test demo coverage prove prove-memory faults fleet-test networks soak scarce bare perturb accuracy bench fuzz lint format install clean
+.PHONY: all check test demo coverage prove prove-memory faults fleet-test networks soak scarce bare perturb accuracy bench fuzz lint format install uninstall deb deb-test clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -130,8 +131,19 @@ format: build/.packages-format
 
 install: all
 	@if [ -n "$(PREFIX)" ]; then meson configure build --prefix="$(PREFIX)" && ninja -C build program; fi
-	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
-	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+	@tools/install build "$(DESTDIR)"
+
+# Into build/deb.
+deb: build/.packages-deb
+	@tools/build-deb build/deb
+	@lintian build/deb/*.changes
+	@ls build/deb/*.deb
+
+deb-test: build/.packages-deb build/.packages-bare
+	@tools/run-deb-test build/deb-test
+
+uninstall:
+	@tools/uninstall "$(DESTDIR)" "$(or $(PREFIX),/usr/local)"
 
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-lint build-coverage

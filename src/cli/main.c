@@ -4,18 +4,18 @@
 #include "capture/file/mapping.h"
 #include "capture/file/unpack_more.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/completions.h"
+#include "cli/parts.h"
+#include "cli/version.h"
 #include "cli/wrap.h"
+#include "report/config_manual.h"
 
 #include <errno.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct command {
-	const char *name, *job;
-	int (*run)(int argc, char **argv);
-} commands[] = {
+static const struct ow_cli_part commands[] = {
 	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
 	{"live", "live delay and loss between two interfaces of this host", ow_cli_live},
 	{"point", "the daemon: a measurement point of a network", ow_cli_point},
@@ -41,11 +41,11 @@ static void help(FILE *out)
 	      "usage: oneway COMMAND [OPTION]... [FILE]...\n"
 	      "\n",
 	      out);
-	for (const struct command *c = commands; c->name; c++)
+	for (const struct ow_cli_part *c = commands; c->name; c++)
 		fprintf(out, "  %-10s %s\n", c->name, c->job);
 	fputs("\n"
 	      "  --help     print this text; 'oneway help COMMAND' explains a command\n"
-	      "  --version  print the version\n"
+	      "  --version  print the version; with --json also libraries and features\n"
 	      "\n"
 	      "exit code: 0 ok, 1 failed, 2 wrong usage, 3 measured but a given threshold was\n"
 	      "           crossed (doctor: a problem was found)\n",
@@ -55,7 +55,7 @@ static void help(FILE *out)
 static int unknown(const char *word)
 {
 	struct ow_word_guess guess = {.written = word};
-	for (const struct command *c = commands; c->name; c++)
+	for (const struct ow_cli_part *c = commands; c->name; c++)
 		ow_word_offer(&guess, c->name);
 	const char *kind = *word == '-' ? "option" : "command";
 	if (guess.best)
@@ -68,7 +68,7 @@ static int unknown(const char *word)
 /* argv[0] is the command. */
 static int run_command(int argc, char **argv)
 {
-	for (const struct command *c = commands; c->name; c++) {
+	for (const struct ow_cli_part *c = commands; c->name; c++) {
 		if (strcmp(argv[0], c->name) == 0)
 			return c->run(argc, argv);
 	}
@@ -94,8 +94,13 @@ static int run(int argc, char **argv)
 		help(stdout);
 		return OW_EXIT_OK;
 	}
-	if (strcmp(argv[1], "--version") == 0) {
-		printf("oneway %s\n", ow_version());
+	if (strcmp(argv[1], "--version") == 0)
+		return ow_cli_version(argc - 1, argv + 1);
+	/* Not in the help: the build runs them. */
+	if (strcmp(argv[1], "completions") == 0)
+		return ow_cli_completions(commands, argc - 1, argv + 1);
+	if (strcmp(argv[1], "manual") == 0) {
+		ow_report_config_manual(stdout);
 		return OW_EXIT_OK;
 	}
 	return run_command(argc - 1, argv + 1);

@@ -17,6 +17,13 @@
 /* The column where help texts begin if options and texts do not fit side by side. */
 #define HELP_COLUMN_NARROW 10
 
+static const struct ow_options_listener *heard_by;
+
+void ow_options_listen(const struct ow_options_listener *listener)
+{
+	heard_by = listener;
+}
+
 static bool is_end(const struct ow_option *option)
 {
 	return !option->name && !option->help;
@@ -112,6 +119,10 @@ int ow_options_parse(const struct ow_option *table, int argc, char **argv, void 
 
 void ow_options_help(FILE *out, const struct ow_option *table)
 {
+	if (heard_by) {
+		heard_by->table(heard_by->arg, table);
+		return;
+	}
 	int width = ow_terminal_width(out), column = HELP_COLUMN;
 	if (width > HELP_WIDTH)
 		width = HELP_WIDTH;
@@ -223,6 +234,8 @@ int ow_option_choice(const char *const *names, size_t count, const char *value, 
 {
 	char list[200] = "";
 	size_t length = 0;
+	if (heard_by)
+		heard_by->choices(heard_by->arg, names, count);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(names[i], value) == 0) {
 			*ret_index = i;

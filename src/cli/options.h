@@ -44,6 +44,17 @@ int ow_options_parse(const struct ow_option *table, int argc, char **argv, void 
 /* Prints the options as a table. */
 void ow_options_help(FILE *out, const struct ow_option *table);
 
+/*
+ * For a program that wants the tables themselves (cli/completions.h): from now on --help hands them to the listener instead of
+ * printing them, and a setter of an enum hands over its choices. NULL: no more.
+ */
+struct ow_options_listener {
+	void (*table)(void *arg, const struct ow_option *table);
+	void (*choices)(void *arg, const char *const *names, size_t count);
+	void *arg;
+};
+void ow_options_listen(const struct ow_options_listener *listener);
+
 /* Setters, by the type of the field. */
 int ow_option_flag(void *field, const char *value, struct ow_error *err);     /* bool: set to true */
 int ow_option_text(void *field, const char *value, struct ow_error *err);     /* const char *, points into argv */

@@ -9,6 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 
+static ow_cli_parts_list *heard_by;
+static void *heard_arg;
+
+void ow_cli_parts_listen(ow_cli_parts_list *list, void *arg)
+{
+	heard_by = list;
+	heard_arg = arg;
+}
+
+void ow_cli_parts_tell(const struct ow_cli_part *parts)
+{
+	if (heard_by)
+		heard_by(heard_arg, parts);
+}
+
 static void help(FILE *out, const char *command, const char *about, const struct ow_cli_part *parts)
 {
 	fprintf(out, "usage: oneway %s PART [OPTION]... [FILE]...\n\n%s\n", command, about);
@@ -24,6 +39,7 @@ int ow_cli_parts(const char *command, const char *about, const struct ow_cli_par
 		return OW_EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		ow_cli_parts_tell(parts);
 		help(stdout, command, about, parts);
 		return OW_EXIT_OK;
 	}

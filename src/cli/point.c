@@ -2,6 +2,7 @@
 /* oneway point -c FILE: the daemon. It writes results to standard output and SQLite, and events to standard error. */
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/parts.h"
 #include "cli/shared_options.h"
 #include "cli/terminal.h"
 #include "cli/web.h"
@@ -63,8 +64,14 @@ static const struct ow_option options[] = {
 	{0},
 };
 
+static const struct ow_cli_part parts[] = {
+	{"keygen", "certificates and keys that points authenticate with", ow_cli_point_keygen},
+	{NULL, NULL, NULL},
+};
+
 static void help(void)
 {
+	ow_cli_parts_tell(parts);
 	fputs("usage: oneway point -c FILE [OPTION]...\n"
 	      "       oneway point keygen ...\n"
 	      "\n"
@@ -238,8 +245,8 @@ int ow_cli_point(int argc, char **argv)
 	struct arguments args = {0};
 	struct ow_error err;
 	struct ow_config *config;
-	if (argc > 1 && strcmp(argv[1], "keygen") == 0)
-		return ow_cli_point_keygen(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], parts->name) == 0)
+		return parts->run(argc - 1, argv + 1);
 	if (read_arguments(argc, argv, &args, &err) < 0)
 		return ow_cli_misused("point", &err);
 	if (ow_cli_answered(args.help, args.version, help))

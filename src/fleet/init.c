@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <openssl/rand.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -23,8 +24,9 @@
 
 struct making {
 	const struct ow_fleet_init *how;
-	char *path;  /* where the folder will be */
-	char *draft; /* where it is made */
+	char *path;             /* where the folder will be */
+	char *draft;            /* where it is made */
+	char program[PATH_MAX]; /* this program, which the units run */
 	struct ow_fleet fleet;
 	struct ow_credential ca;
 	char address[OW_ADDRESS_TEXT];
@@ -207,7 +209,8 @@ static int make_authority(struct making *m)
 	"Wants=network-online.target\n\n"                                                                   \
 	"[Service]\n" service "Restart=always\nRestartSec=2\n\n"                                            \
 	"[Install]\nWantedBy=multi-user.target\n"
-#define PROGRAM "ExecStart=/usr/local/bin/oneway "
+/* Followed by the arguments; its %s is the program. */
+#define PROGRAM "ExecStart=%s "
 
 /* For services that need nothing but the network, and files that they read. */
 #define CONFINED                                                                                                       \
@@ -233,13 +236,13 @@ static int make_watching_units(const struct making *m, const char *folder, char 
 	                 PROGRAM "plane monitor --follow %s %s --ca %s/ca.pem --cert %s/station.pem --key "
 	                         "%s/station.key --incidents /var/lib/oneway-station/incidents.jsonl\n"
 	                         "StateDirectory=oneway-station\n" CONFINED),
-	            m->how->name, database, urls, m->path, m->path, m->path);
+	            m->how->name, m->program, database, urls, m->path, m->path, m->path);
 	return r < 0 ? r
 	             : put(m, folder, "oneway-web.service",
 	                   UNIT("The page, at http://127.0.0.1:8080: docs/web.md. Another address needs TLS and a "
 	                        "token.",
 	                        "page", PROGRAM "web %s --fleet %s\n" CONFINED),
-	                   m->how->name, database, m->path);
+	                   m->how->name, m->program, database, m->path);
 }
 
 static int make_units(const struct making *m)
@@ -257,17 +260,17 @@ static int make_units(const struct making *m)
 		r = put(m, folder, "oneway-fleet.service",
 		        UNIT("Gives points their certificates, and renews them.", "authority",
 		             PROGRAM "fleet serve --dir %s\n"),
-		        m->how->name, m->path);
+		        m->how->name, m->program, m->path);
 	if (r == 0)
 		r = put(m, folder, "oneway-follow.service",
 		        UNIT("On a host of the bus that has only its own folder, HOST: keeps its users up to date.",
 		             "users", PROGRAM "fleet follow %s %s/nats/HOST\n"),
-		        m->how->name, m->fleet.settings.address, m->path);
+		        m->how->name, m->program, m->fleet.settings.address, m->path);
 	if (r == 0)
 		r = put(m, folder, "oneway-collect.service",
 		        UNIT("Takes results from the bus to PostgreSQL. Any number of hosts can run it.", "collector",
 		             PROGRAM "collect --dir %s\n" CONFINED),
-		        m->how->name, m->path);
+		        m->how->name, m->program, m->path);
 	char *servers = ow_state_path(m->draft, OW_FLEET_SERVERS), *urls = NULL;
 	size_t size;
 	if (r == 0)
@@ -465,6 +468,8 @@ int ow_fleet_init(const char *path, const struct ow_fleet_init *how, struct ow_e
 	                                              .controller = 1,
 	                                              .serve = 1};
 	int r = check(&m);
+	if (r == 0 && readlink("/proc/self/exe", m.program, sizeof m.program - 1) < 0)
+		r = ow_error_set(err, errno, "/proc/self/exe: %s", strerror(errno));
 	if (r == 0 && (!m.path || asprintf(&m.draft, "%s.new", m.path) < 0)) {
 		m.draft = NULL;
 		r = ow_error_set(err, ENOMEM, "not enough memory");

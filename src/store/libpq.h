@@ -27,6 +27,7 @@
 	X(PQgetvalue)          \
 	X(PQhost)              \
 	X(PQisBusy)            \
+	X(PQlibVersion)        \
 	X(PQnfields)           \
 	X(PQntuples)           \
 	X(PQport)              \
