@@ -20,6 +20,7 @@
 #   make deb        Debian packages, into build/deb      make deb-test      installs, upgrades and purges them (needs root; minutes)
 #   make coverage   lines that the tests run, by room, and the functions that none runs (some minutes)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
+#   make pictures   those of README.md and docs/web.md: the page in Chromium
 #   make format     clang-format in place               make clean
 #
 # WERROR=true makes warnings errors (.ci/run does).
@@ -39,7 +40,7 @@ DESTDIR ?=
 SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all check test demo coverage prove prove-memory faults fleet-test networks soak scarce bare perturb accuracy bench fuzz lint format install uninstall deb deb-test clean
+.PHONY: all check test demo coverage prove prove-memory faults fleet-test networks soak scarce bare perturb accuracy bench pictures fuzz lint format install uninstall deb deb-test clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -55,6 +56,11 @@ test: build/.packages-test build/.werror-$(WERROR) build-asan/.werror-$(WERROR) 
 
 demo: build/.packages-demo all
 	@tools/demo build/oneway build/demo
+
+pictures: build/.packages-pictures all
+	@ninja -C build tests/web/make_store
+	@mkdir -p docs/images
+	@ONEWAY=build/oneway MAKE_STORE=build/tests/web/make_store tests/web/pictures.py docs/images
 
 prove: build/.packages-test all
 	@ninja -C build tests/system/cables tests/plane/test_monitor

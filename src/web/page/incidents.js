@@ -32,10 +32,13 @@ export function incidentElement(context, incident) {
     incident.evidence?.length ? h('details', {}, h('summary', {}, 'Evidence'), h('ul', {}, incident.evidence.map((one) => h('li', {}, evidenceText(one))))) : null);
 }
 
+/** Those that go on first, what is broken before what is not measured, then the newest. */
+const first = (a, b) => (a.end_ns ? 1 : 0) - (b.end_ns ? 1 : 0) || (a.kind === 'unmeasured' ? 1 : 0) - (b.kind === 'unmeasured' ? 1 : 0) || b.start_ns - a.start_ns;
+
 export function incidentList(context, verdicts, title) {
   const until = Math.min(context.range.until, (context.info.last_ns || 0) / 1e6);
   const body = verdicts.error ? h('p', {}, `There is no verdict: ${visible(verdicts.error)}`)
-    : verdicts.incidents.length ? verdicts.incidents.slice(0, 30).map((incident) => incidentElement(context, incident))
+    : verdicts.incidents.length ? [...verdicts.incidents].sort(first).slice(0, 30).map((incident) => incidentElement(context, incident))
       : h('p', {}, verdicts.problem ? `There is no verdict: ${visible(verdicts.problem)}` : verdicts.judged_from_ns
         ? `No incident: the station has judged ${period(verdicts.judged_from_ns / 1e6, verdicts.judged_until_ns / 1e6)}. ${verdicts.judged_until_ns / 1e6 < until - LATE ? 'Later results are not judged yet. ' : ''}An incident is a change for the worse that lasts; loss and delays that were there before are not one.`
         : 'There is no verdict yet: the station has judged nothing.');
