@@ -28,6 +28,8 @@
 #define TRIM_PAGES 256
 /* Free pages are used again; the file is made shorter only if they are more than this share of it. */
 #define FREE_SHARE 8
+/* A lane that has nothing for so long has ended, or does not go on soon: its last minute is added up. */
+#define ENDED_NS (600 * (int64_t)OW_NS_PER_S)
 
 struct lane {
 	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME], from[OW_RESULT_NAME], to[OW_RESULT_NAME];
@@ -488,17 +490,29 @@ static int delete_old(struct ow_store *store, const struct ow_store_limits *limi
 	return deleted;
 }
 
-/* Sums of results that came before the program knew sums. Returns 1 if there are more, or a negative errno. */
-static int catch_up(struct ow_store *store, struct ow_error *err)
+/*
+ * Sums that no result has asked for: of results that came before the program knew sums, and of minutes before this time
+ * that are the last of their lanes. Returns 1 if there are more, or a negative errno.
+ */
+static int catch_up(struct ow_store *store, int64_t before_ns, struct ow_error *err)
 {
 	if (sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
 		return give_up(store, err);
-	int r = ow_store_rollups_update_all(&store->rollups, INT64_MIN, err);
+	int r = ow_store_rollups_update_all(&store->rollups, before_ns, err);
 	if (r < 0) {
 		give_up(store, NULL);
 		return r;
 	}
 	return sqlite3_exec(store->file.db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? r : give_up(store, err);
+}
+
+int ow_store_finish(struct ow_store *store, int64_t now_ns, struct ow_error *err)
+{
+	int r = ow_store_commit(store, err);
+	if (r == 0)
+		while ((r = catch_up(store, now_ns, err)) > 0)
+			continue;
+	return r;
 }
 
 static int delete_samples(struct ow_store *store, int64_t now_ns, struct ow_error *err)
@@ -513,7 +527,7 @@ int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, 
 {
 	struct size size;
 	int r = ow_store_commit(store, err);
-	if (r < 0 || (r = delete_samples(store, now_ns, err)) < 0 || (r = catch_up(store, err)) != 0 ||
+	if (r < 0 || (r = delete_samples(store, now_ns, err)) < 0 || (r = catch_up(store, now_ns - ENDED_NS, err)) != 0 ||
 	    (r = size_of(store, &size, err)) < 0)
 		return r;
 	int64_t most =

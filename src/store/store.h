@@ -50,3 +50,7 @@ struct ow_store_limits {
  * negative errno.
  */
 int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns, struct ow_error *err);
+/*
+ * Before a process ends: adds up the minute that is not over, too. If the lane goes on within it, it is added up again.
+ */
+int ow_store_finish(struct ow_store *store, int64_t now_ns, struct ow_error *err);

@@ -11,9 +11,9 @@
  * whenever a process is killed, the sums in the file are those of the results in it.
  *
  * A result belongs to the minute in which it begins. A minute is added up when the lane has a final result of a later
- * one, and again when one of its own results becomes final or is replaced after that. The hour and the day are added up
- * with each of their minutes; they are not final before they are over. What was deleted is not missed: a sum whose parts
- * may be gone stays as it is.
+ * one, when nothing came for long, or when the process ends, and again when one of its own results becomes final or is
+ * replaced after that. The hour and the day are added up with each of their minutes; they are not final before they are
+ * over. What was deleted is not missed: a sum whose parts may be gone stays as it is.
  */
 struct ow_store_rollups {
 	const struct ow_database *file;

@@ -336,6 +336,7 @@ void ow_store_writer_stop(struct ow_store_writer *k)
 void ow_store_writer_free(struct ow_store_writer *k)
 {
 	struct item item;
+	struct ow_error ignored;
 	if (!k)
 		return;
 	if (k->writer) {
@@ -344,6 +345,9 @@ void ow_store_writer_free(struct ow_store_writer *k)
 			item_done(&item);
 	}
 	ow_retry_writer_free(k->writer);
+	/* If that fails, the next process does it. */
+	if (k->store)
+		(void)ow_store_finish(k->store, ow_clock_real_ns(), &ignored);
 	ow_store_close(k->store);
 	pthread_mutex_destroy(&k->lock);
 	free(k->path);

@@ -185,6 +185,43 @@ static void of_a_day(void **state)
 	                 2);
 }
 
+static void add_seconds(struct ow_store *store, int64_t first, int64_t last)
+{
+	for (int64_t i = first; i < last; i++) {
+		struct ow_interval_result r = sample_live(0);
+		r.start_ns = BASE + i * SECOND;
+		r.length_ns = SECOND;
+		r.interval = r.start_ns / SECOND;
+		store_add(store, &r);
+	}
+}
+
+/* The last minute of a store is added up when its process ends, or when nothing came for long; and again if more comes. */
+static void last_minute(void **state)
+{
+	struct ow_error err;
+	struct ow_store_limits limits = {.max_bytes = 0};
+	(void)state;
+	struct ow_store *store = store_open();
+	add_seconds(store, 0, 80);
+	assert_int_equal(ow_store_commit(store, NULL), 0);
+	assert_int_equal(ask("SELECT sum(intervals) FROM minute"), 60);
+	assert_int_equal(ow_store_finish(store, BASE + 81 * SECOND, &err), 0);
+	assert_int_equal(ask("SELECT sum(intervals) FROM minute"), 80);
+	assert_int_equal(ask("SELECT sum(intervals) FROM day"), 80);
+	ow_store_close(store);
+	store = store_open();
+	add_seconds(store, 85, 130);
+	assert_int_equal(ow_store_commit(store, NULL), 0);
+	/* Five that nobody measured are unknown. */
+	assert_int_equal(ask("SELECT sum(intervals) FROM minute"), 120);
+	assert_int_equal(ow_store_trim(store, &limits, BASE + 300 * SECOND, &err), 0);
+	assert_int_equal(ask("SELECT sum(intervals) FROM hour"), 120);
+	assert_int_equal(ow_store_trim(store, &limits, BASE + 800 * SECOND, &err), 0);
+	assert_int_equal(ask("SELECT sum(intervals) FROM hour"), 130);
+	ow_store_close(store);
+}
+
 /* Late ones, in any order, and those that replace others. */
 static void late_results(void **state)
 {
@@ -474,6 +511,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(of_a_day, store_fresh),
+		cmocka_unit_test_setup(last_minute, store_fresh),
 		cmocka_unit_test_setup(late_results, store_fresh),
 		cmocka_unit_test_setup(clock_set_back, store_fresh),
 		cmocka_unit_test_setup(any_length, store_fresh),
