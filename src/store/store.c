@@ -527,8 +527,8 @@ int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, 
 {
 	struct size size;
 	int r = ow_store_commit(store, err);
-	if (r < 0 || (r = delete_samples(store, now_ns, err)) < 0 || (r = catch_up(store, now_ns - ENDED_NS, err)) != 0 ||
-	    (r = size_of(store, &size, err)) < 0)
+	if (r < 0 || (r = delete_samples(store, now_ns, err)) < 0 ||
+	    (r = catch_up(store, now_ns - ENDED_NS, err)) != 0 || (r = size_of(store, &size, err)) < 0)
 		return r;
 	int64_t most =
 		limits->max_bytes && limits->max_bytes < INT64_MAX ? (int64_t)limits->max_bytes / size.page : INT64_MAX;
