@@ -46,6 +46,11 @@ static int add_via(void *field, const char *value, struct ow_error *err)
 	return 0;
 }
 
+static int set_by(void *field, const char *value, struct ow_error *err)
+{
+	return ow_flow_select_parse(value, field, err);
+}
+
 static int set_estimator(void *field, const char *value, struct ow_error *err)
 {
 	static const char *const names[] = {"auto", "colate", "blup", "banks"};
@@ -82,7 +87,9 @@ static const struct ow_option options[] = {
 	{"worst", 0, NULL, ow_option_flag, FIELD(question.worst),
          "First the flows that are certainly slow: by the lower ends of their intervals."},
 	{"each", 0, "D", ow_option_positive_duration, FIELD(each_ns),
-         "The worst flow of each D (with --top N the worst N): epochs that begin in it."},
+         "The worst flow of each D (with --top N the worst N), a multiple of the recording's interval."},
+	{"by", 0, "KEY", set_by, FIELD(question.by),
+         "Groups of flows instead of flows: prefix:24,48 (networks; bits of IPv4 and IPv6 addresses) or addresses."},
 	{"all", 0, NULL, ow_option_flag, FIELD(all), "All."},
 	{"min-packets", 0, "N", ow_option_count, FIELD(least), "Only flows of at least N packets."},
 
@@ -130,6 +137,7 @@ static void help(void)
 	      "      --min-packets 100 --plot slow.svg\n"
 	      "  oneway flows query --from a.epochs --to b.epochs --worst --min-packets 20\n"
 	      "  oneway flows query --from a.epochs --to b.epochs --each 1h --top 3\n"
+	      "  oneway flows query --from a.epochs --to b.epochs --worst --by prefix:24,48\n"
 	      "  oneway flows query --from a.epochs --via b.epochs --to c.epochs --top 5\n"
 	      "  oneway flows query --from a.epochs --to b.epochs --all --json | jq .flows\n"
 	      "  nfdump -R flows/ -o csv | \\\n"
@@ -172,6 +180,8 @@ static int check_arguments(struct arguments *args, struct ow_error *err)
 			err, EINVAL,
 			"--each prints a table: it excludes --flow, --all, --via, --max-mean, --json, --csv "
 			"and --plot");
+	if (args->question.by.by && args->flow)
+		return ow_error_set(err, EINVAL, "--flow selects one flow: it excludes --by");
 	if (args->top && args->all)
 		return ow_error_set(err, EINVAL, "--top and --all exclude each other");
 	if (q->offset_ns && q->points > 2)
@@ -369,7 +379,16 @@ static int show_intervals(const struct arguments *args)
 	if (r < 0)
 		return ow_cli_failed(COMMAND, &err);
 	struct ow_epochs_span span = ow_epochs_whole(epochs);
+	int64_t interval_ns = ow_epochs_info(epochs)->interval_ns;
 	ow_epochs_close(epochs);
+	/* Otherwise an epoch would be in several rows, as if it had been measured in each. */
+	if (!interval_ns || args->each_ns % interval_ns) {
+		char text[OW_DURATION_TEXT];
+		ow_duration_text((double)interval_ns, text);
+		ow_error_set(&err, EINVAL, "--each: must be a multiple of the recording's interval, which is %s",
+		             interval_ns ? text : "none (flows record --interval)");
+		return ow_cli_refused(COMMAND, -EINVAL, &err);
+	}
 	const struct ow_flows_question *q = &args->question;
 	int64_t begin = q->since_ns > span.begin_ns ? q->since_ns : span.begin_ns;
 	int64_t end = q->until_ns < span.end_ns ? q->until_ns : span.end_ns;

@@ -57,6 +57,7 @@
 	X(FLOW_ONE_COUNTER, "one counter a flow")                                                                      \
 	X(FLOW_NEGATIVE_VARIANCE, "noise: the variance comes out negative")                                            \
 	X(FLOW_NOT_SAMPLED, "its packets were not sampled: it is too small a flow, or the recording is an older one")  \
+	X(FLOW_GROUPED, "of a group of flows only the mean is known: record flows by this key")                        \
 	X(FLOW_FEW_SAMPLED, "too few packets of it are in the samples of both points")                                 \
 	X(FLOW_VECTORS_LOST, "packets were lost in every vector")                                                      \
 	X(PATH_INCOMPLETE, "a part of the path has no result")                                                         \

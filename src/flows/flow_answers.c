@@ -124,6 +124,23 @@ static bool warn_backwards(const struct ow_flow_answers *a, char line[OW_FLOW_WA
 	return true;
 }
 
+/* Of a group, packets of flows without an estimate are not in its mean. */
+static bool warn_groups(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
+{
+	uint64_t packets = 0, estimated = 0;
+	char share[OW_FORMAT];
+	for (size_t i = 0; a->grouped && i < a->flows; i++) {
+		packets += a->flow[i].packets;
+		estimated += a->flow[i].estimated_packets;
+	}
+	if (estimated == packets)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "%s of the packets are of flows without an estimate: means are those of the others",
+	         ow_format_share(packets - estimated, packets, share));
+	return true;
+}
+
 /* As of two captures that are copies. */
 static bool warn_copies(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
 {
@@ -151,6 +168,8 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char l
 		if (warn_uncovered(a, k, line) && i-- == 0)
 			return true;
 	}
+	if (warn_groups(a, line) && i-- == 0)
+		return true;
 	if (warn_backwards(a, line) && i-- == 0)
 		return true;
 	if (warn_copies(a, line) && i-- == 0)

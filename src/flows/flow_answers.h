@@ -36,6 +36,8 @@ struct ow_flow_answer {
 	uint64_t packets;                        /* received by the last point */
 	uint64_t sent;                           /* UINT64_MAX = not known */
 	const struct ow_flow_estimate *estimate; /* one for each leg */
+	/* Of a group: its flows, and the packets of those with an estimate, over the last leg. */
+	uint64_t flows, estimated_packets;
 };
 
 struct ow_flow_answers {
@@ -54,6 +56,7 @@ struct ow_flow_answers {
 	uint64_t backwards;                              /* flows whose mean is certainly negative */
 	double counted_packets; /* packets of all flows by the counts; compared with the last point's packets */
 	int64_t offset_ns;      /* was added to the last point's times */
+	bool grouped;           /* flows are groups of flows */
 	bool worst;             /* sorted by what is certain: by the lower end of the interval */
 };
 

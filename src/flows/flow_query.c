@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "flows/counts_csv.h"
 #include "flows/epochs.h"
+#include "flows/flow_groups.h"
 #include "flows/flow_leg.h"
 #include "base/format.h"
 #include <assert.h>
@@ -334,6 +335,8 @@ static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, 
 		r = ow_error_set(err, ENOMEM, "not enough memory for the answers");
 	if (r == 0)
 		r = check_order(a, err);
+	if (r == 0 && q->by.by)
+		r = ow_flow_answers_group(a, &q->by, err);
 	for (unsigned i = 0; i < a->legs; i++)
 		ow_flow_leg_done(&leg[i]);
 	return r;

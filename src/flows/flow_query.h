@@ -10,9 +10,10 @@ struct ow_flows_question {
 	int64_t since_ns, until_ns; /* INT64_MIN and INT64_MAX: all */
 	const char *counts;         /* CSV; NULL = the counts of the recordings */
 	struct ow_flows_options estimate;
-	int64_t offset_ns; /* added to the last point's times */
-	bool no_repair;    /* leave lost packets in the counters */
-	bool worst;        /* the answers are sorted by the lower ends of their intervals */
+	int64_t offset_ns;        /* added to the last point's times */
+	bool no_repair;           /* leave lost packets in the counters */
+	struct ow_flow_select by; /* groups of flows; by.by = 0: single flows */
+	bool worst;               /* the answers are sorted by the lower ends of their intervals */
 };
 
 /*

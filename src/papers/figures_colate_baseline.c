@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "papers/rli.h"
+#include "synopsis/colate_plan.h"
 #include "synopsis/countmin.h"
 #include <errno.h>
 #include <math.h>
@@ -423,11 +424,37 @@ static struct ow_colate_params vectors(size_t flows, uint64_t seed)
 	return params;
 }
 
+/* Half a counter a flow, and a table of lost packets of this room. */
+static struct ow_colate_params repaired(size_t flows, uint64_t seed, uint64_t room)
+{
+	struct ow_colate_params params = ow_colate_recording(OW_COLATE_BANKS_CG, OW_COLATE_OURS, flows, seed);
+	params.repair_cells = ow_repair_cells_for(room);
+	params.repair_shift = OW_COLATE_REPAIR_SHIFT;
+	return params;
+}
+
+enum loss_form { LOSS_VECTORS, LOSS_BANKS, LOSS_LAYERS, LOSS_REPAIRED, LOSS_FORMS };
+
+static struct ow_colate_params loss_params(enum loss_form form, const struct ow_flow_stream *stream, uint64_t seed)
+{
+	switch (form) {
+	case LOSS_VECTORS:
+		return vectors(stream->flows, seed);
+	case LOSS_LAYERS:
+		return layered(stream->flows, seed);
+	case LOSS_REPAIRED:
+		return repaired(stream->flows, seed, stream->as - stream->bs);
+	default:
+		return ow_colate_recording(OW_COLATE_BANKS_CG, OW_COLATE_OURS, stream->flows, seed);
+	}
+}
+
 int ow_figure_colate_loss(struct ow_figure_run *run, struct ow_error *err)
 {
 	static const double losses[] = {0.0001, 0.001, 0.01, 0.1};
-	static const char *const name[] = {"hashed j, 15 vectors", "banks+cg", "banks+cg, sampled layers too"};
-	enum { LOSSES = 4, FORMS = 3 };
+	static const char *const name[] = {"hashed j, 15 vectors", "banks+cg", "banks+cg, sampled layers too",
+	                                   "banks+cg, lost packets taken out"};
+	enum { LOSSES = 4, FORMS = LOSS_FORMS };
 	struct ow_flow_traffic traffic;
 	struct ow_colate_text text[FORMS] = {{.length = 0}};
 	double worst[FORMS] = {0};
@@ -442,12 +469,7 @@ int ow_figure_colate_loss(struct ow_figure_run *run, struct ow_error *err)
 			break;
 		double lost = 1 - (double)stream.bs / (double)stream.as;
 		for (int form = 0; form < FORMS && r == 0; form++) {
-			uint64_t seed = ow_figure_seed(run);
-			struct ow_colate_params params =
-				form == 0 ? vectors(stream.flows, seed)
-				: form == 1
-					? ow_colate_recording(OW_COLATE_BANKS_CG, OW_COLATE_OURS, stream.flows, seed)
-					: layered(stream.flows, seed);
+			struct ow_colate_params params = loss_params(form, &stream, ow_figure_seed(run));
 			struct ow_flows_options options = {.estimator = form ? OW_FLOWS_BANKS : OW_FLOWS_COLATE};
 			double median[CLASSES] = {0};
 			r = class_medians(&stream, &params, &options, median, err);

@@ -134,12 +134,38 @@ int ow_colate_estimate(struct ow_flows *flows, const struct ow_flow_truth *truth
 	return r;
 }
 
+/* Finds the packets that only one point has, and takes them out of the counters. */
+static int take_lost_out(const struct ow_flow_stream *stream, const struct ow_colate *a, const struct ow_colate *b,
+                         struct ow_flows *flows, struct ow_lost_packets *packets, struct ow_error *err)
+{
+	const struct ow_colate_params *params = ow_colate_params(a);
+	uint64_t *flow = calloc(stream->flows + 1, sizeof *flow);
+	if (!flow)
+		return ow_error_set(err, ENOMEM, "not enough memory for %zu flows", stream->flows);
+	for (size_t f = 0; f < stream->flows; f++)
+		flow[f] = stream->flow[f].flow;
+	ow_sort_ids(flow, stream->flows);
+	const struct ow_lost_search search = {
+		.params = params,
+		.flow = flow,
+		.flows = stream->flows,
+		.around = (ow_colate_first_ns(a) / 2 + ow_colate_last_ns(b) / 2) / (int64_t)params->unit_ns,
+	};
+	int r = ow_lost_packets_find(&search, ow_colate_repair(a), ow_colate_repair(b), packets);
+	free(flow);
+	if (r < 0)
+		return ow_error_set(err, -r, "not enough memory for lost packets");
+	ow_flows_take_out(flows, packets);
+	return 0;
+}
+
 int ow_colate_measure(const struct ow_flow_stream *stream, const struct ow_colate_params *params,
                       const struct ow_flows_options *options, struct ow_flow_estimate *ret_estimates,
                       struct ow_error *err)
 {
 	struct ow_colate *a = NULL, *b = NULL;
 	struct ow_flows flows = {0};
+	struct ow_lost_packets packets = {0};
 	int r = ow_colate_create(params, &a, err);
 	if (r == 0)
 		r = ow_colate_create(params, &b, err);
@@ -148,6 +174,8 @@ int ow_colate_measure(const struct ow_flow_stream *stream, const struct ow_colat
 		ow_colate_add(b, stream->b, stream->bs);
 		r = ow_flows_difference(a, b, &flows, err);
 	}
+	if (r == 0 && params->repair_cells)
+		r = take_lost_out(stream, a, b, &flows, &packets, err);
 	ow_colate_free(a);
 	ow_colate_free(b);
 	if (r == 0) {
@@ -158,8 +186,9 @@ int ow_colate_measure(const struct ow_flow_stream *stream, const struct ow_colat
 		else
 			r = ow_flows_estimate(&flows, options, ret_estimates, err);
 		free(flows.flow);
-		ow_flows_done(&flows);
 	}
+	ow_flows_done(&flows);
+	ow_lost_packets_done(&packets);
 	return r;
 }
 

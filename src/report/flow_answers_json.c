@@ -66,6 +66,10 @@ static void put_flow(struct ow_json *json, const struct ow_flow_answers *answers
 	ow_flow_name_json(json, "flow", &answers->select, &flow->key);
 	ow_json_count(json, "packets", flow->packets);
 	ow_json_count_if(json, "sent", flow->sent != UINT64_MAX, flow->sent);
+	if (answers->grouped) {
+		ow_json_count(json, "flows", flow->flows);
+		ow_json_count(json, "packets_estimated", flow->estimated_packets);
+	}
 	put_estimate(json, ow_flow_answer_whole(answers, flow));
 	if (answers->legs > 1) {
 		ow_json_array(json, "legs");

@@ -78,8 +78,8 @@ static void put_summary(const struct style *s, const struct ow_flow_answers *a)
 	char count[OW_FORMAT], other[OW_FORMAT], share[OW_FORMAT], text[400];
 	fputc('\n', s->out);
 	put_label(s, "flows");
-	snprintf(text, sizeof text, "%s, %s of them with an estimate; packet counts from %.200s",
-	         ow_format_count(a->flows, count), ow_format_count(a->estimated, other),
+	snprintf(text, sizeof text, "%s%s, %s of them with an estimate; packet counts from %.200s",
+	         ow_format_count(a->flows, count), a->grouped ? " groups" : "", ow_format_count(a->estimated, other),
 	         a->counts ? a->counts : "the recordings");
 	ow_format_wrap(s->out, text, LABEL, s->width);
 	if (a->never_arrived) {
@@ -319,10 +319,13 @@ static void put_flows(const struct style *s, const struct ow_flow_answers *a, co
 		snprintf(least, sizeof least, " of at least %" PRIu64 " packets", rows->least);
 	if (rows->rows == rows->eligible)
 		fprintf(s->out, "\n%s%s %s%s, the slowest first%s%s\n", s->bold, count,
-		        ow_plural(rows->eligible, "flow", "flows"), least, certain, s->plain);
+		        a->grouped ? ow_plural(rows->eligible, "group", "groups")
+		                   : ow_plural(rows->eligible, "flow", "flows"),
+		        least, certain, s->plain);
 	else
-		fprintf(s->out, "\n%sthe slowest%s%s of %s flows%s%s%s\n", s->bold, rows->rows == 1 ? "" : " ",
-		        rows->rows == 1 ? "" : shown, count, least, certain, s->plain);
+		fprintf(s->out, "\n%sthe slowest%s%s of %s %s%s%s%s\n", s->bold, rows->rows == 1 ? "" : " ",
+		        rows->rows == 1 ? "" : shown, count, a->grouped ? "groups of flows" : "flows", least, certain,
+		        s->plain);
 	if (rows->rows)
 		put_table(s, a, rows);
 	put_no_answers(s, a);

@@ -24,24 +24,24 @@ uint32_t ow_repair_cells_for(uint64_t packets)
 	return cells < OW_REPAIR_CELLS_MAX ? (uint32_t)cells : OW_REPAIR_CELLS_MAX;
 }
 
+/* Both words of a cell, which one instruction adds. */
+typedef uint64_t words __attribute__((vector_size(16), may_alias, aligned(8)));
+
 /* Positions first, then additions, so that those of many packets overlap. */
 static void add_some(struct ow_repair_cell *table, uint32_t cells, uint64_t seed, unsigned shift, const uint64_t *flow,
                      const uint64_t *hash, const uint64_t *time, size_t count)
 {
-	uint64_t places[BLOCK];
-	struct ow_repair_cell more[BLOCK];
+	uint32_t at[OW_REPAIR_BANKS][BLOCK];
+	words more[BLOCK];
 	for (size_t i = 0; i < count; i++) {
-		uint64_t key = ow_repair_key(hash[i]);
-		places[i] = ow_repair_places(seed, key, flow[i]);
-		more[i] =
-			(struct ow_repair_cell){ow_repair_packet(key), ow_repair_time_flow(time[i] >> shift, flow[i])};
+		uint64_t key = ow_repair_key(hash[i]), places = ow_repair_places(seed, key, flow[i]);
+		for (unsigned bank = 0; bank < OW_REPAIR_BANKS; bank++)
+			at[bank][i] = ow_repair_place(places, bank, cells) + bank * cells;
+		more[i] = (words){ow_repair_packet(key), ow_repair_time_flow(time[i] >> shift, flow[i])};
 	}
-	for (unsigned bank = 0; bank < OW_REPAIR_BANKS; bank++, table += cells)
-		for (size_t i = 0; i < count; i++) {
-			struct ow_repair_cell *cell = &table[ow_repair_place(places[i], bank, cells)];
-			cell->packet += more[i].packet;
-			cell->time_flow += more[i].time_flow;
-		}
+	for (size_t i = 0; i < count; i++)
+		for (unsigned bank = 0; bank < OW_REPAIR_BANKS; bank++)
+			*(words *)&table[at[bank][i]] += more[i];
 }
 
 void ow_repair_add(struct ow_repair_cell *table, uint32_t cells, uint64_t seed, unsigned shift, const uint64_t *flow,
