@@ -98,6 +98,19 @@ static void count_clean(const struct ow_flow_leg_input *in, const struct ow_flow
 	}
 }
 
+/* Notes packets that were found, by flow of `from` and layer. */
+static void note_found(const struct ow_flow_counts *from, const struct ow_lost_packets *packets,
+                       const struct ow_colate_params *params, int64_t *more)
+{
+	for (size_t i = 0; i < packets->count; i++) {
+		ptrdiff_t at = ow_flow_counts_find(from, packets->packet[i].flow);
+		uint32_t place = ow_colate_place(packets->packet[i].hash);
+		for (uint32_t k = 0; at >= 0 && k < params->layers; k++)
+			if (place >= params->layer[k].first && place < params->layer[k].last)
+				more[(size_t)at * params->layers + k] -= packets->packet[i].sign;
+	}
+}
+
 /*
  * Packets of each flow of `from` at A less those at B, without the packets that were found. sign: 1 if `from` is of A;
  * -1 if it is of B, then only flows that A does not have. -ENOMEM.
@@ -106,24 +119,23 @@ static int distrust_flows(const struct ow_flow_counts *from, const struct ow_flo
                           const struct ow_lost_packets *packets, struct ow_flows *flows)
 {
 	size_t count = ow_flow_counts_flows(from);
-	int64_t *more = calloc(count + 1, sizeof *more);
+	uint32_t layers = flows->params.layers;
+	int64_t *more = calloc(count * layers + 1, sizeof *more);
 	if (!more)
 		return -ENOMEM;
-	for (size_t i = 0; i < packets->count; i++) {
-		ptrdiff_t at = ow_flow_counts_find(from, packets->packet[i].flow);
-		if (at >= 0)
-			more[at] -= packets->packet[i].sign;
-	}
+	note_found(from, packets, &flows->params, more);
 	for (size_t i = 0; i < count; i++) {
-		struct ow_flow_count own, there = {0};
+		struct ow_flow_count own;
 		ow_flow_counts_get(from, i, &own);
 		ptrdiff_t at = ow_flow_counts_find(other, own.flow);
 		if (at >= 0 && sign < 0)
 			continue;
-		if (at >= 0)
-			ow_flow_counts_get(other, (size_t)at, &there);
-		if (sign * (int64_t)(own.packets - there.packets) + more[i] != 0)
-			ow_flows_distrust(flows, own.flow);
+		for (uint32_t k = 0; k < layers; k++) {
+			uint64_t here = ow_flow_counts_in_layer(from, i, k);
+			uint64_t there = at >= 0 ? ow_flow_counts_in_layer(other, (size_t)at, k) : 0;
+			if (sign * (int64_t)(here - there) + more[i * layers + k] != 0)
+				ow_flows_distrust(flows, own.flow, k);
+		}
 	}
 	free(more);
 	return 0;

@@ -58,8 +58,8 @@ int ow_flows_difference(const struct ow_colate *a, const struct ow_colate *b, st
  * deviation.
  */
 void ow_flows_take_out(struct ow_flows *flows, const struct ow_lost_packets *packets);
-/* Both points do not have the same packets of this flow: its counters in banks of all packets are not clean. */
-void ow_flows_distrust(struct ow_flows *flows, uint64_t flow);
+/* Both points do not have the same packets of this flow in the share of a layer of banks: its counters there are not clean. */
+void ow_flows_distrust(struct ow_flows *flows, uint64_t flow, uint32_t layer);
 /* Frees the layers' arrays, not `flow`. */
 void ow_flows_done(struct ow_flows *flows);
 

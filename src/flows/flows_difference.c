@@ -144,15 +144,13 @@ void ow_flows_take_out(struct ow_flows *flows, const struct ow_lost_packets *pac
 	}
 }
 
-void ow_flows_distrust(struct ow_flows *flows, uint64_t flow)
+void ow_flows_distrust(struct ow_flows *flows, uint64_t flow, uint32_t layer)
 {
-	for (uint32_t l = 0; l < flows->params.layers; l++) {
-		const struct ow_colate_layer *layer = &flows->layer[l].layer;
-		if (layer->form != OW_COLATE_BANKS || layer->last - layer->first != OW_COLATE_SHARE)
-			continue;
-		for (uint32_t j = 0; j < layer->spread; j++)
-			flows->layer[l].clean[ow_colate_counter(layer, flows->params.seed, flow, j)] = false;
-	}
+	const struct ow_colate_layer *is = &flows->layer[layer].layer;
+	if (is->form != OW_COLATE_BANKS)
+		return;
+	for (uint32_t j = 0; j < is->spread; j++)
+		flows->layer[layer].clean[ow_colate_counter(is, flows->params.seed, flow, j)] = false;
 }
 
 void ow_flows_done(struct ow_flows *flows)

@@ -73,34 +73,41 @@ size_t ow_colate_index_find(const struct ow_colate_index *index, uint64_t flow)
 	return f == OW_ID_MAP_NONE ? SIZE_MAX : f;
 }
 
-static bool is_whole(const struct ow_colate_layer *layer)
+/* Counts the packets of each flow of truth in each layer's share, as flow counts do. ret_count: `layers` for each flow of truth. */
+static int count_shares(const struct ow_flow_stream *stream, const struct ow_flow_sighting *sighting, size_t count,
+                        const struct ow_colate_params *params, double *ret_count)
 {
-	return layer->first == 0 && layer->last == OW_COLATE_SHARE;
-}
-
-/* Counts the received packets of each layer's share, as flow counts do. loads: one for each flow of truth. */
-static int count_shares(const struct ow_flow_stream *stream, const struct ow_colate_params *params,
-                        struct ow_flow_load *loads)
-{
-	bool parts = false;
-	for (uint32_t l = 0; l < params->layers; l++) {
-		parts |= !is_whole(&params->layer[l]);
-		for (size_t f = 0; f < stream->flows; f++)
-			loads[f].in_layer[l] = is_whole(&params->layer[l]) ? loads[f].packets : 0;
-	}
-	if (!parts)
-		return 0;
 	struct ow_colate_index index;
 	int r = ow_colate_index_make(stream->flow, stream->flows, &index);
-	for (size_t i = 0; r == 0 && i < stream->bs; i++) {
-		size_t f = ow_colate_index_find(&index, stream->b[i].flow);
-		uint32_t place = ow_colate_place(ow_colate_packet_hash(params->seed, stream->b[i].id));
-		for (uint32_t l = 0; l < params->layers; l++) {
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		size_t f = ow_colate_index_find(&index, sighting[i].flow);
+		uint32_t place = ow_colate_place(ow_colate_packet_hash(params->seed, sighting[i].id));
+		for (uint32_t l = 0; f != SIZE_MAX && l < params->layers; l++) {
 			const struct ow_colate_layer *layer = &params->layer[l];
-			loads[f].in_layer[l] += !is_whole(layer) && place >= layer->first && place < layer->last;
+			ret_count[f * params->layers + l] += place >= layer->first && place < layer->last;
 		}
 	}
 	ow_colate_index_done(&index);
+	return r;
+}
+
+/*
+ * Loads of layers that take a share of the packets. Counters of flows whose counts differ are not trusted, unless all lost
+ * packets were taken out.
+ */
+static int use_shares(const struct ow_flow_stream *stream, bool repaired, struct ow_flows *flows)
+{
+	uint32_t layers = flows->params.layers;
+	double *sent = calloc(2 * stream->flows * layers + 1, sizeof *sent), *received = sent + stream->flows * layers;
+	int r = sent ? count_shares(stream, stream->a, stream->as, &flows->params, sent) : -ENOMEM;
+	if (r == 0)
+		r = count_shares(stream, stream->b, stream->bs, &flows->params, received);
+	for (size_t i = 0; r == 0 && i < stream->flows * layers; i++) {
+		flows->flow[i / layers].in_layer[i % layers] = received[i];
+		if (sent[i] != received[i] && !repaired)
+			ow_flows_distrust(flows, flows->flow[i / layers].flow, (uint32_t)(i % layers));
+	}
+	free(sent);
 	return r;
 }
 
@@ -181,7 +188,7 @@ int ow_colate_measure(const struct ow_flow_stream *stream, const struct ow_colat
 	if (r == 0) {
 		flows.flow = make_loads(stream->flow, stream->flows);
 		flows.flows = stream->flows;
-		if (!flows.flow || count_shares(stream, params, flows.flow) < 0)
+		if (!flows.flow || use_shares(stream, packets.count && !packets.unread, &flows) < 0)
 			r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", stream->flows);
 		else
 			r = ow_flows_estimate(&flows, options, ret_estimates, err);

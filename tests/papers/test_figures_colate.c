@@ -15,7 +15,7 @@ static const struct expected_figure expected[] = {
 	{"colate-6c", "ynn?y", true},       {"colate-7", "ynnnn", true},    {"colate-8a", "nn?y", true},
 	{"colate-8b", "nn?y", true},        {"colate-8c", "nn?y", true},    {"colate-9", "nn", false},
 	{"colate-10", "nnny", false},       {"colate-11", "y??nn?y", true}, {"colate-countmin", "yny", false},
-	{"colate-sizes", "y??yy???", true}, {"colate-loss", "nyy", true},   {"colate-table-2", "???", false},
+	{"colate-sizes", "y??yy???", true}, {"colate-loss", "nyyy", true},  {"colate-table-2", "???", false},
 	{"colate-table-3", "yyy", false},
 };
 
