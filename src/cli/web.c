@@ -37,7 +37,8 @@ static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "What to show:"},
 	{"network", 0, "FILE", ow_option_text, FIELD(api.network),
          "The network: a topology as 'oneway plane' reads it (default: what the results show)."},
-	{"fleet", 0, "DIR", ow_option_text, FIELD(api.fleet), "The folder of a fleet: how its points are."},
+	{"fleet", 0, "DIR", ow_option_text, FIELD(api.fleet),
+         "The folder of a fleet: how its points are, and results of intervals that are still at them."},
 	{"flows-from", 0, "FILE", ow_option_text, FIELD(api.flows_from),
          "A recording of flows at one point ('oneway flows record')."},
 	{"flows-to", 0, "FILE", ow_option_text, FIELD(api.flows_to), "The recording at the other point."},
@@ -130,12 +131,13 @@ static int read_texts(const struct arguments *args, struct texts *texts, struct 
 static int confine(const struct arguments *args, struct ow_error *err)
 {
 	bool is_server = ow_postgres_is_url(args->api.store), whole;
-	char page[4096], text[OW_CONFINE_TEXT];
+	char page[4096], fleet[4096], text[OW_CONFINE_TEXT];
+	snprintf(fleet, sizeof fleet, "%s/x", args->api.fleet ? args->api.fleet : "");
 	snprintf(page, sizeof page, "%s/x", args->page ? args->page : "");
 	struct ow_guard guard = {
 		.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
 		.read = {is_server ? NULL : args->api.store, args->api.network, args->api.truth, args->api.flows_from,
-	                 args->api.flows_to, args->page ? page : NULL},
+	                 args->api.flows_to, args->page ? page : NULL, args->api.fleet ? fleet : NULL},
 		.database = is_server,
 	};
 	struct ow_postgres_files *files = calloc(1, sizeof *files);

@@ -28,6 +28,7 @@ static const struct resource {
 	{"/api/v1/verdicts", OW_API_TIMES, ow_api_verdicts},
 	{"/api/v1/events", OW_API_LANES " " OW_API_TIMES " limit", ow_api_events},
 	{"/api/v1/points", "", ow_api_points},
+	{"/api/v1/seconds", OW_API_LANES " " OW_API_TIMES, ow_api_seconds},
 	{"/api/v1/flows", OW_API_TIMES " worst", ow_api_flows},
 	{"/api/v1/truth", "", ow_api_truth},
 };
@@ -48,6 +49,7 @@ int ow_api_create(const struct ow_api_options *options, struct ow_api **ret_api,
 	if (!api)
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	api->options = *options;
+	pthread_mutex_init(&api->fleet_lock, NULL);
 	if (!api->options.limit_ns)
 		api->options.limit_ns = OW_API_LIMIT_NS;
 	int r = ow_stores_create(options->store, &api->stores, err);

@@ -344,11 +344,12 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct point *)a)->name, ((const struct point *)b)->name);
 }
 
-static void put_points(struct ow_call *call, const struct points *points)
+static void put_points(struct ow_call *call, const struct points *points, const char *problem)
 {
 	struct ow_json *json = &call->json;
 	ow_json_object(json, NULL);
 	ow_json_string(json, "source", "results");
+	ow_json_string(json, "problem", problem);
 	ow_json_array(json, "points");
 	for (size_t i = 0; i < points->count; i++) {
 		const struct point *p = &points->point[i];
@@ -368,11 +369,14 @@ static void put_points(struct ow_call *call, const struct points *points)
 	ow_json_end(json);
 }
 
-/* From the newest results of all lanes. */
+/* From the fleet; if there is none, or it cannot be asked, from the newest results of all lanes. */
 int ow_api_points(struct ow_call *call, struct ow_error *err)
 {
 	struct points points = {0};
+	struct ow_error problem = {""};
 	size_t lanes;
+	if (call->api->options.fleet && ow_api_fleet_points(call, &problem) == 0)
+		return 0;
 	int r = ow_api_select(call, err);
 	call->filter.period = ow_stored_finest(call->stored);
 	if (r == 0)
@@ -390,7 +394,7 @@ int ow_api_points(struct ow_call *call, struct ow_error *err)
 	if (points.count)
 		qsort(points.point, points.count, sizeof *points.point, by_name);
 	if (r == 0)
-		put_points(call, &points);
+		put_points(call, &points, *problem.text ? problem.text : NULL);
 	free(points.point);
 	return r;
 }

@@ -5,6 +5,7 @@
 #include "store/stored_sum.h"
 #include "web/api.h"
 #include "web/stores.h"
+#include <pthread.h>
 
 /* Private to the files api*.c. */
 struct ow_api {
@@ -12,6 +13,7 @@ struct ow_api {
 	struct ow_stores *stores;
 	struct ow_verdicts *verdicts;
 	struct ow_news *news;
+	pthread_mutex_t fleet_lock;
 };
 
 /* A request that is being answered. */
@@ -42,6 +44,8 @@ void ow_api_lane(struct ow_json *json, const struct ow_stored_lane *lane);
 struct ow_verdict;
 void ow_api_verdict(struct ow_json *json, const char *name, const struct ow_verdict *verdict, const char *segment);
 
-ow_api_handler ow_api_root, ow_api_lanes, ow_api_results, ow_api_summary, ow_api_series;  /* what is stored */
+ow_api_handler ow_api_root, ow_api_lanes, ow_api_results, ow_api_summary, ow_api_series; /* what is stored */
+/* Fails if the fleet cannot be asked. */
+ow_api_handler ow_api_fleet_points, ow_api_seconds;
 ow_api_handler ow_api_matrix, ow_api_network, ow_api_path;                                /* all lanes */
 ow_api_handler ow_api_verdicts, ow_api_events, ow_api_points, ow_api_flows, ow_api_truth; /* and the rest */

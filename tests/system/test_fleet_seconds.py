@@ -5,11 +5,15 @@ give is said to be missing, with the reason. A real nats-server, a real PostgreS
 import json
 import pathlib
 import socket
+import sys
 import threading
 import time
 import unittest
 
 import command
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "web"))
+from page import Server  # noqa: E402
 from fleet import Fleet, Process, until, why_not
 from servers import Postgres, free_port
 
@@ -78,6 +82,18 @@ class Seconds(unittest.TestCase):
             starts = [r["start_ns"] for r in rows if r["from"] == name]
             self.assertEqual(starts, list(range(starts[0], starts[-1] + 1, 250_000_000)))
             self.assertTrue(all(r["final"] for r in mine))
+
+        # The page asks for them as well, and for how the points are, from within its sandbox.
+        with Server(command.PROGRAM, self.url, "--fleet", self.fleet.folder) as page:
+            answer = page.get("points")
+            self.assertEqual((answer["source"], sorted(p["point"] for p in answer["points"])), ("fleet", ["london", "paris"]), answer)
+            self.assertTrue(all(p["health"]["version"] for p in answer["points"]))
+            since = time.time_ns() - 20 * 10**9
+            answer = page.get("seconds", segment="london-paris", since_ns=since)
+            self.assertEqual((answer["missing"], answer["asked"] > 0, answer["rows"] > 0), ([], True, True), answer)
+            series = page.get("series", segment="london-paris", **{"class": "all", "from": "london", "to": "paris"}, since_ns=since, until_ns=since + 10 * 10**9)
+            self.assertEqual(series["period"], "interval")
+            self.assertGreater(sum(n or 0 for n in series["measured"]), 10)
 
         # One point is away: the other has the same results.
         points["london"].stop()

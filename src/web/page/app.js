@@ -163,6 +163,7 @@ async function show() {
     mine.range = rangeOf(now.query, info);
     const context = {
       state: now, info, lanes, range: mine.range, go, zoomOut, signal: controller.signal, width: place('view').clientWidth,
+      again: () => { if (current === mine) show(); },
       link: (view, changes) => link(now, view, changes),
       get: (resource, parameters) => get(resource, parameters, controller.signal),
       late: (key, make) => lateSection(key, make, controller.signal, now.view),

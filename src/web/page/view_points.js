@@ -24,7 +24,7 @@ function clock(point) {
 export async function view(context) {
   const {get, info, state} = context;
   const now = info.now_ns / 1e6;
-  const {points} = await get('points');
+  const {points, problem} = await get('points');
   const chosen = state.query.get('point');
   const rows = points.map((point) => ({...point, rowClass: point.point === chosen ? 'chosen' : null}));
   const columns = [
@@ -44,5 +44,5 @@ export async function view(context) {
   ];
   const told = points.some((point) => point.health) ? columns : columns.filter((column) => !column.health);
   return [h('h1', {}, 'Points'), points.length ? h('section', {class: 'panel'}, table(`${points.length} points`, told, rows, {data: {points: points.length}})) : h('p', {}, 'There are no points in the store.'),
-    points.some((point) => point.health) ? null : h('p', {class: 'note'}, 'What points say of themselves is known with a fleet: oneway web --fleet DIR. Here is what their results tell.')];
+    points.some((point) => point.health) ? null : h('p', {class: 'note'}, problem ? `The fleet cannot be asked: ${visible(problem)}. Here is what results tell.` : 'What points say of themselves is known with a fleet: oneway web --fleet DIR. Here is what their results tell.')];
 }

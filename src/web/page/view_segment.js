@@ -10,6 +10,8 @@ import {svgText, png, download, copy, csv} from './save.js';
 
 const WEEK = 7 * 86400e3;
 const RAW = 100;      // intervals in the list
+const FETCHED = new Map(); // what the points of a fleet were asked for last, and their answer
+const FETCH_MAX = 2 * 3600e3; // ms: seconds of a longer time are not asked for
 const CURSOR = {at: null}; // stays when the view is drawn again
 const SCALES = [['auto', 'automatic'], ['zero', 'from 0'], ['p99', 'up to the p99'], ['log', 'logarithmic']];
 const QUANTILES = ['0.5', '0.9', '0.95', '0.99', '0.999'];
@@ -254,6 +256,20 @@ async function truthTable({get, range}, chosen, truth) {
     {title: 'error', number: true, of: (row) => (row.mean === null || row.trueMean === null ? UNKNOWN : `${row.mean > row.trueMean ? '+' : ''}${delay(row.mean - row.trueMean)}`)}], rows, {data: {truth: 1}}) : null;
 }
 
+/** Results of intervals that are still at the points of a fleet are asked for, once for a time; then the view is drawn again. */
+async function fetchSeconds({get, range, again}, chosen) {
+  const key = JSON.stringify([chosen.segment, Math.floor(range.since / 60e3), Math.floor(range.until / 60e3)]);
+  if (FETCHED.get('key') !== key) {
+    FETCHED.set('key', key);
+    const answer = await get('seconds', {segment: chosen.segment, ...timesOf(range)});
+    FETCHED.set('answer', answer);
+    if (answer.rows > 0) again();
+  }
+  const missing = FETCHED.get('answer')?.missing || [];
+  return missing.length ? h('section', {class: 'panel', data: {seconds: missing.length}}, h('h2', {}, 'Intervals that the points did not send'),
+    h('ul', {class: 'plain'}, missing.slice(0, 20).map((one) => h('li', {}, laneName(one), ', ', period(one.since_ns / 1e6, one.until_ns / 1e6), ': ', visible(one.why))))) : h('div', {});
+}
+
 function eventList(context, events) {
   if (!events.length) return null;
   return h('details', {class: 'panel', open: events.length <= 5}, h('summary', {}, `${events.length} events in this time`),
@@ -298,5 +314,6 @@ export async function view(context) {
   });
   const raw = late('raw', async () => h('div', {}, h('h2', {}, 'Intervals'),
     ...await Promise.all(chosen.lanes.map(async (lane) => rawTable(lane, await get('results', {...select(lane), ...timesOf(range), period: 'interval', limit: RAW}))))));
-  return [...heading, legend(state.query.has('compare'), truth.size > 0), h('div', {class: `lanes cols-${width.columns}`}, panels.map((panel) => panel.element)), saved.element, eventList(context, events), sums, raw];
+  return [...heading, legend(state.query.has('compare'), truth.size > 0), h('div', {class: `lanes cols-${width.columns}`}, panels.map((panel) => panel.element)), saved.element, eventList(context, events),
+    context.info.features?.includes('fleet') && range.until - range.since <= FETCH_MAX ? late('seconds', () => fetchSeconds(context, chosen)) : null, sums, raw];
 }
