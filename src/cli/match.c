@@ -7,7 +7,7 @@
 #include "match/annotate.h"
 #include "match/extract.h"
 #include "cli/interrupt.h"
-#include "cli/measure.h"
+#include "cli/measure_hops.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
@@ -194,8 +194,8 @@ static const struct ow_option options[] = {
 	{"class", 0, "NAME=FILTER", set_class, FIELD(classes),
          "Also results from end to end of the packets that this filter accepts; up to 8 times."},
 	{"follow", 0, NULL, ow_option_flag, FIELD(follow),
-         "The files are still being written: results of each interval as they come, until Ctrl-C or --until. For two "
-         "points."},
+         "The files are still being written: results of each interval as they come, until Ctrl-C or --until. Of more "
+         "than two points: each hop and both ends, in the order given."},
 	{"forward", 0, "FILTER", ow_option_text, FIELD(forward),
          "With --follow: packets that match this filter go from A to B, all others back (default: the first packets "
          "tell)."},
@@ -522,8 +522,11 @@ static int check_follow(const struct arguments *args, struct ow_error *err)
 		if (whole[i].given)
 			return ow_error_set(err, EINVAL, "%s does not go with --follow", whole[i].option);
 	}
-	if (args->points.count > OW_SIDES)
-		return ow_error_set(err, EINVAL, "--follow is for two points, got %u", args->points.count);
+	for (unsigned i = 0; i < args->points.count && args->points.count > OW_SIDES; i++) {
+		if (ow_stream_is_argument(args->points.point[i].path))
+			return ow_error_set(err, EINVAL, "%s: at more than two points only files can be followed",
+			                    args->points.point[i].path);
+	}
 	if (!args->forward && !args->match.one_direction && args->match.inner == OW_ON)
 		return ow_error_set(err, EINVAL, "--follow --inner on needs --forward FILTER, or --one-direction");
 	return 0;
@@ -964,27 +967,43 @@ static int follow_options(struct arguments *args, struct ow_measure *m, struct o
 	m->until_ns = args->until ? args->match.until_ns : m->until_ns;
 	m->show.json = args->json;
 	m->no_color = args->no_color;
-	m->max_loss = args->max_loss;
-	m->max_p99_ns = args->max_p99_ns;
 	for (unsigned i = 0; i < args->classes.count; i++) {
 		snprintf(m->classes.name[i], sizeof m->classes.name[i], "%s", args->classes.name[i]);
 		m->classes.class[i] = (struct ow_local_pair_class){m->classes.name[i], args->classes.filter[i]};
 	}
 	m->classes.count = args->classes.count;
-	for (unsigned i = 0; i < OW_SIDES; i++) {
-		const struct ow_path_point *point = &args->points.point[i];
-		snprintf(m->stream[i].name, sizeof m->stream[i].name, "%.*s", OW_RESULT_NAME - 1, point->name);
-		m->stream[i].what = point->path;
-	}
 	return ow_measure_check_times(m, err);
 }
 
+static void follow_between(const struct arguments *args, unsigned from, unsigned to, struct ow_measure *m)
+{
+	const unsigned place[OW_SIDES] = {from, to};
+	for (unsigned i = 0; i < OW_SIDES; i++) {
+		const struct ow_path_point *point = &args->points.point[place[i]];
+		snprintf(m->stream[i].name, sizeof m->stream[i].name, "%.*s", OW_RESULT_NAME - 1, point->name);
+		m->stream[i].what = point->path;
+	}
+}
+
+/* Of more than two points each hop is measured by itself, and both ends: thresholds are about these. */
 static int run_follow(struct arguments *args)
 {
-	struct ow_measure measure;
+	unsigned last = args->points.count - 1, count = last > 1 ? last + 1 : 1;
+	struct ow_measure *measure = calloc(count, sizeof *measure);
 	struct ow_error err;
-	int r = follow_options(args, &measure, &err);
-	return r < 0 ? ow_cli_refused("match", r, &err) : ow_measure_run(&measure);
+	int r = measure ? follow_options(args, &measure[0], &err) : ow_error_set(&err, ENOMEM, "out of memory");
+	for (unsigned i = count; i-- > 0 && r == 0;) {
+		bool ends = i == last || count == 1;
+		measure[i] = measure[0];
+		follow_between(args, i == last ? 0 : i, i == last ? last : i + 1, &measure[i]);
+		measure[i].max_loss = ends ? args->max_loss : 2;
+		measure[i].max_p99_ns = ends ? args->max_p99_ns : INT64_MAX;
+	}
+	int code = r < 0       ? ow_cli_refused("match", r, &err)
+	           : count > 1 ? ow_measure_hops_run(measure, count)
+	                       : ow_measure_run(measure);
+	free(measure);
+	return code;
 }
 
 int ow_cli_match(int argc, char **argv)

@@ -281,7 +281,9 @@ static int explain_nothing(const struct ow_measure *args, const struct ow_local_
 	else
 		ow_cli_say("oneway %s: none of %llu packets that arrived and %llu that left matched%s", args->command,
 		           (unsigned long long)sent, (unsigned long long)received,
-		           args->level != OW_LEVEL_NAT ? ": try --identity nat, or --inner for tunnels" : "");
+		           args->level == OW_LEVEL_NAT           ? ""
+		           : strcmp(args->command, "match") == 0 ? ": try --level nat, or --inner on for tunnels"
+		                                                 : ": try --identity nat, or --inner for tunnels");
 	return OW_EXIT_FAILED;
 }
 

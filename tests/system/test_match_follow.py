@@ -243,12 +243,41 @@ class Follow(command.Case):
             self.assertGreater(r["delay_ns"]["min"], 0)
             self.assertGreater(r["sent"], 0)
 
+    def test_path(self):
+        """Each hop and both ends, against the truth; thresholds are about both ends."""
+        points, argv = ("a", "b", "c"), []
+        for i, name in enumerate(points):
+            argv += (["--hop", ""] if i else []) + ["--point", f"{name}={self.path(name + '.pcap')}"]
+        done = command.oneway("simulate", "--rate", "500", "--packets", "4000", "--flows", "10", "--loss", "0.05", "--delay", "constant:2ms", *argv)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        paths = [f"{name}={self.path(name + '.pcap')}" for name in points]
+        argv = ["match", "--follow", "--one-direction", "--lag", "2s", "--until", "+6s", *paths]
+        done = command.oneway(*argv, "--json", "--max-loss", "7%")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("a to c, all: loss", done.stderr)
+        self.assertEqual(done.stderr.count("is above"), 1, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        for a, b in (("a", "b"), ("b", "c"), ("a", "c")):
+            self.a, self.b = self.path(a + ".pcap"), self.path(b + ".pcap")
+            self.check_truth([r for r in lines if r.get("final") and (r["from"], r["to"]) == (a, b)])
+        done = command.oneway(*argv)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows, summaries = done.stdout.split("\n\n", 1)
+        self.assertEqual([line for line in summaries.splitlines() if line.startswith("---")], [f"--- all {x} ---" for x in ("a>b", "b>c", "a>c")])
+        self.assertEqual(rows.count(" lane "), 1, rows)
+
+    def test_path_ends_with_one_that_fails(self):
+        self.make()
+        done = command.oneway("match", "--follow", "--one-direction", self.a, self.path("none.pcap"), self.b)
+        self.assert_refused(done, 1, "none.pcap")
+
     def test_refused(self):
         self.make()
         for args, text in (
             (["--csv", "x.csv", "--one-direction"], "--csv does not go with --follow"),
             (["--inner", "on"], "--forward"),
-            (["--one-direction", self.a], "two points"),
+            (["--one-direction", "-"], "not standard input"),
+            (["--one-direction", "exec:tcpdump -w -"], "only files can be followed"),
         ):
             self.assert_refused(command.oneway("match", "--follow", *args, self.a, self.b), 2, text)
         self.assert_refused(command.oneway("match", "--lag", "1s", self.a, self.b), 2, "--lag is for --follow")
