@@ -48,6 +48,11 @@ static void check_same(const struct ow_epoch *a, const struct ow_epoch *b)
 		check(at >= 0);
 		ow_flow_counts_get(b->counts, (size_t)at, &y);
 		check(x.packets == y.packets && !memcmp(&x.key, &y.key, sizeof x.key));
+		check(x.own.packets == y.own.packets && x.own.sum == y.own.sum && x.own.check == y.own.check);
+		/* A sample with times before all flows is not written again. */
+		struct ow_flow_sample s = ow_flow_counts_sample(a->counts, i);
+		struct ow_flow_sample t = ow_flow_counts_sample(b->counts, (size_t)at);
+		check(!x.own.packets || !t.limit || (t.limit == s.limit && t.count == s.count));
 	}
 }
 

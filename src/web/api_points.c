@@ -433,6 +433,9 @@ int ow_api_flows(struct ow_call *call, struct ow_error *err)
 		r = ow_query_time(call->query, "until", call->now_ns, &question.until_ns, err);
 	if (r == 0)
 		r = ow_query_number(call->query, "worst", 1, FLOWS_MAX, &most, err);
+	const char *by = ow_query_get(call->query, "by");
+	if (r == 0 && by)
+		r = ow_flow_select_parse(by, &question.by, err);
 	if (r == 0)
 		r = ow_flows_ask(&question, &answers, &files, err);
 	if (r == 0 && put_flows(call, &answers, (size_t)most) < 0)

@@ -24,15 +24,16 @@ const lostOf = (flow) => flow.lost ?? (typeof flow.sent === 'number' ? Math.max(
 
 export async function view(context) {
   const {get, range, state, go} = context;
-  const worst = state.query.get('worst') || '50', by = state.query.get('by') || 'delay';
+  const worst = state.query.get('worst') || '50', by = state.query.get('by') || 'delay', of = state.query.get('of') || 'flows';
   const heading = [h('h1', {}, 'Flows'), h('form', {class: 'controls', onsubmit: (event) => event.preventDefault()},
     choice('Show', worst, [['20', 'the worst 20'], ['50', 'the worst 50'], ['200', 'the worst 200']], (n) => go({worst: n})),
-    choice('Order', by, [['delay', 'slowest first'], ['loss', 'most lost first']], (one) => go({by: one === 'delay' ? null : one})))];
+    choice('Order', by, [['delay', 'slowest first'], ['loss', 'most lost first']], (one) => go({by: one === 'delay' ? null : one})),
+    choice('Of', of, [['flows', 'flows'], ['prefix:24,48', 'networks (/24, /48)']], (one) => go({of: one === 'flows' ? null : one})))];
   if (!context.info.features?.includes('flows')) return [...heading, h('p', {}, 'Flows come from recordings: oneway web STORE --flows-from A.epochs --flows-to B.epochs')];
-  const answer = await get('flows', {...timesOf(range), worst});
+  const answer = await get('flows', {...timesOf(range), worst, ...(of === 'flows' ? {} : {by: of})});
   const flows = [...(answer.flows || [])];
   if (by === 'loss') flows.sort((a, b) => (lostOf(b) ?? -1) - (lostOf(a) ?? -1));
-  return [...heading, table(`${flows.length} of ${count(answer.flows_total ?? flows.length)} flows${answer.flows_never_arrived ? `; of ${count(answer.flows_never_arrived)} more nothing arrived` : ''}`, [
+  return [...heading, table(`${flows.length} of ${count(answer.flows_total ?? flows.length)} ${of === 'flows' ? 'flows' : 'networks'}${answer.flows_never_arrived ? `; of ${count(answer.flows_never_arrived)} more nothing arrived` : ''}`, [
     {title: 'flow', of: (flow) => name(flowText(flow))},
     {title: 'mean delay (95 %)', number: true, of: meanText},
     {title: 'received', number: true, of: (flow) => `${count(flow.packets)} packets`},
