@@ -78,6 +78,23 @@ static bool warn_clean(const struct ow_flow_answers *a, unsigned i, char line[OW
 	return true;
 }
 
+/* Such a loss is rare; a proxy, a tunnel or other traffic is not. */
+static bool warn_different(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	const struct ow_flow_leg *leg = &a->leg[i];
+	const struct ow_flow_point *from = &a->point[leg->from], *to = &a->point[leg->to];
+	char lost[OW_FORMAT], extra[OW_FORMAT];
+	if (2 * leg->lost <= from->packets && 2 * leg->extra <= to->packets)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "%s of the packets of %.80s are not at %.80s, and %s of its packets not at the first: different "
+	         "traffic, "
+	         "a proxy or tunnel between them, or both directions at one of them",
+	         ow_format_share(leg->lost, from->packets, lost), from->path, to->path,
+	         ow_format_share(leg->extra, to->packets, extra));
+	return true;
+}
+
 /* A packet or two at the ends may be lost without a later start of the other point. */
 static bool warn_uncovered(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
 {
@@ -164,6 +181,8 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char l
 	}
 	for (unsigned k = 0; k < a->legs; k++) {
 		if (warn_clean(a, k, line) && i-- == 0)
+			return true;
+		if (warn_different(a, k, line) && i-- == 0)
 			return true;
 		if (warn_uncovered(a, k, line) && i-- == 0)
 			return true;

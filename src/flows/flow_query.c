@@ -229,6 +229,9 @@ static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, 
 		for (unsigned k = 0; k + 1 < a->legs; k++)
 			estimate[k] = estimate_of(&leg[k], count.flow);
 		estimate[a->legs - 1] = whole->estimate[i];
+		/* All packets of the flow that arrived were taken out: the first point did not have them. */
+		if (estimate[a->legs - 1].mean_ns.reason == OW_REASON_FLOW_NOT_RECEIVED)
+			estimate[a->legs - 1].mean_ns = ow_value_none(OW_REASON_NO_COMMON_PACKET);
 		if (q->offset_ns && estimate[a->legs - 1].mean_ns.status != OW_VALUE_NONE)
 			shift(&estimate[a->legs - 1].mean_ns, (double)q->offset_ns);
 		ptrdiff_t at = whole->sender ? ow_flow_counts_find(whole->sender, count.flow) : -1;
