@@ -65,15 +65,15 @@ static const char *name(unsigned side)
 	return side == OW_SIDE_A ? "A" : "B";
 }
 
-/* The reader's own message begins with the path. */
+/* The reader's own message begins with the path of the file: that of the capture, or of one of its set. */
 static int warn_damage(struct ow_match *m, unsigned side)
 {
 	const char *damage = ow_reader_damage(m->pass.input[side].reader), *path = m->report.capture[side].path;
 	size_t length = strlen(path);
 	if (!damage)
 		return 0;
-	return strncmp(damage, path, length) == 0 ? warn(m, "%s%s", name(side), damage + length)
-	                                          : warn(m, "%s: %s", name(side), damage);
+	bool whole = strncmp(damage, path, length) == 0 && damage[length] == ':';
+	return whole ? warn(m, "%s%s", name(side), damage + length) : warn(m, "%s: %s", name(side), damage);
 }
 
 /* Copies that the capture shows, left out. */
