@@ -43,16 +43,18 @@ int ow_desired_sign(const struct ow_credential *ca, const char *point, uint64_t 
 	return 0;
 }
 
-/* Base64 without line breaks. */
+/* Base64 without line breaks. There is one text for the same bytes: unused bits of the last digit are zero. */
 static int decode(const char *text, size_t length, uint8_t bytes[SIGNATURE_MAX], size_t *ret_size)
 {
-	uint8_t room[SIGNATURE_MAX + 3];
+	uint8_t room[SIGNATURE_MAX + 3], again[2 * SIGNATURE_MAX];
 	if (length == 0 || length % 4 || length / 4 * 3 > SIGNATURE_MAX)
 		return -EINVAL;
 	int n = EVP_DecodeBlock(room, (const uint8_t *)text, (int)length);
 	if (n < 0)
 		return -EINVAL;
 	n -= (text[length - 1] == '=') + (text[length - 2] == '=');
+	if (EVP_EncodeBlock(again, room, n) != (int)length || memcmp(again, text, length) != 0)
+		return -EINVAL;
 	memcpy(bytes, room, (size_t)n);
 	*ret_size = (size_t)n;
 	return 0;
