@@ -16,7 +16,8 @@
 #   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 250)
 #   make prove-memory  peak memory with 20 and with 2000 rotated files (some minutes)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
-#   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" omits the 10 M-packet pair)
+#   make bench      speed and memory as ratios (BENCH_FLAGS="--only match --large 0": one benchmark, without the 10 M-packet
+#                   pair); SAVE=1 puts the results into docs/performance.md
 #   make deb        Debian packages, into build/deb      make deb-test      installs, upgrades and purges them (needs root; minutes)
 #   make coverage   lines that the tests run, by room, and the functions that none runs (some minutes)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
@@ -32,6 +33,7 @@ NETWORKS ?= 200
 PERTURB ?= 5000
 PERTURB_FLAGS ?=
 BENCH_FLAGS ?=
+SAVE ?=
 BARE ?= build/bare
 PREFIX ?=
 DESTDIR ?=
@@ -110,17 +112,7 @@ prove-memory: all
 
 bench: build/.packages-bench all
 	@ninja -C build benchmarks
-	@bench/bench_match $(BENCH_FLAGS) build/oneway
-	@bench/bench_paths build/oneway
-	@build/bench/bench_synopsis
-	@build/bench/bench_wire
-	@build/bench/bench_store
-	@build/bench/bench_flows
-	@bench/bench_flows_query build/oneway
-	@build/bench/bench_capture
-	@build/bench/bench_flood
-	@build/bench/bench_scope
-	@build/bench/bench_sampler
+	@bench/run-all $(if $(SAVE),--save docs/performance.md) $(BENCH_FLAGS) build
 
 fuzz: build-fuzz/.werror-$(WERROR)
 	@ninja -C build-fuzz fuzzers
