@@ -670,7 +670,7 @@ int ow_agent_run(const struct ow_config *config, const struct ow_agent_options *
 		agent->membership = &membership;
 		r = ow_membership_join(&membership, agent->bus, &err);
 	}
-	if (r < 0) {
+	if (r != 0) {
 		options->log(options->arg, true, err.text);
 		return EXIT_FAILURE;
 	}

@@ -108,13 +108,11 @@ static int compare(const char *path, const struct ow_desired_head *head, const c
 	int r = 1;
 	if (ow_state_read(path, OW_DESIRED_MAX, &old, &old_size, &ignored) < 0)
 		return 1;
-	if (ow_desired_head(old, old_size, &before, &ignored) < 0)
+	if (ow_desired_head(old, old_size, &before, &ignored) < 0 || head->version > before.version)
 		r = 1;
 	else if (head->version < before.version)
 		r = ow_error_set(err, ESTALE, "version %ju is older than %ju", (uintmax_t)head->version,
 		                 (uintmax_t)before.version);
-	else if (head->version > before.version)
-		r = 1;
 	else if (old_size - before.body != size - head->body ||
 	         memcmp(old + before.body, bytes + head->body, size - head->body) != 0)
 		r = ow_error_set(err, ESTALE, "another version %ju is here", (uintmax_t)head->version);

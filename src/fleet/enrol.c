@@ -167,7 +167,7 @@ static int ask(struct call *call, const char *request, char **ret_answer, size_t
 		r = ow_error_set(err, EACCES, "the fleet refuses: %.200s",
 		                 strncmp(text, "no ", 3) == 0 ? text + 3 : "(no reason given)");
 	}
-	if (r < 0) {
+	if (r != 0) {
 		free(text);
 		return r;
 	}

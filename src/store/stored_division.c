@@ -211,7 +211,7 @@ static int add_ends(struct ow_stored *stored, struct ow_stored_division *d, stru
 	int64_t until = last->period == OW_PERIOD_INTERVAL ? last->since_ns : last->until_ns;
 	struct ow_stored_lane_times *times;
 	int r = ow_stored_lane_times(stored, &times, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < stored->lanes; i++) {
 		if (stored->lane[i].chosen)

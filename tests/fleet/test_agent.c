@@ -306,8 +306,8 @@ static void seconds_come_on_request(void **state)
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_int_equal(ow_bus_send(bus, "ow.q.london", wrong[i], strlen(wrong[i]), &err), 0);
 	char text[120];
-	snprintf(text, sizeof text, "{\"period\":\"result\", \"since_ns\":%lld, \"until_ns\":%lld}",
-	         (long long)(start + 30 * SECOND), (long long)(start + 150 * SECOND));
+	snprintf(text, sizeof text, "{\"period\":\"result\", \"since_ns\":%jd, \"until_ns\":%jd}",
+	         (intmax_t)start + 30 * SECOND, (intmax_t)start + 150 * SECOND);
 	assert_int_equal(ow_bus_send(bus, "ow.q.london", text, strlen(text), &err), 0);
 	work_until(agent, bus, OW_PERIOD_INTERVAL, 120 * LANES);
 	ow_agent_free(agent);

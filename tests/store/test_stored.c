@@ -375,8 +375,8 @@ static void lacking(void **state)
 	char sql[160];
 	sqlite3 *db;
 	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
-	snprintf(sql, sizeof sql, "DELETE FROM result WHERE start_ns >= %lld AND start_ns < %lld",
-	         (long long)(since + 3 * minute + 7), (long long)(since + 4 * minute));
+	snprintf(sql, sizeof sql, "DELETE FROM result WHERE start_ns >= %jd AND start_ns < %jd",
+	         (intmax_t)since + 3 * minute + 7, (intmax_t)since + 4 * minute);
 	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
 	stored = look();
