@@ -225,9 +225,20 @@ class Nats:
         return 0
 
     def waiting(self, stream):
-        """Messages that its consumers have not delivered, and those that are not acknowledged."""
-        detail = self.detail(self.leader(stream), stream)
-        return [c[key] for c in detail.get("consumer_detail", []) for key in ("num_pending", "num_ack_pending")]
+        """Messages that its consumers have not delivered, and those that are not acknowledged. A consumer has a leader of
+        its own: what other servers say of it is old."""
+        counts, led = {}, set()
+        for i, process in enumerate(self.processes):
+            for consumer in (self.detail(i, stream) if process else {}).get("consumer_detail", []):
+                name = consumer["name"]
+                leads = consumer.get("cluster", {}).get("leader", f"n{i}") == f"n{i}"
+                if leads:
+                    led.add(name)
+                if leads or name not in counts:
+                    counts[name] = [consumer["num_pending"], consumer["num_ack_pending"]]
+        if set(counts) - led:
+            raise ValueError(f"consumers without a leader: {set(counts) - led}")
+        return [count for name in sorted(counts) for count in counts[name]]
 
     def left(self, stream):
         """Of each server: messages that it has of the stream, the number of the last one that came, and up to which

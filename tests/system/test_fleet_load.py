@@ -167,11 +167,15 @@ class Run:
         a = self.args
         if not self.follower.samples or self.follower.samples[-1][2] > max(2, 4 * a.speed) * a.points * a.lanes:
             return False
+        waiting = self.waiting()
+        return bool(waiting) and sum(waiting) <= 4 * a.points
+
+    def waiting(self):
+        """Messages that are not delivered, and not acknowledged; None: nobody can say."""
         try:
-            waiting = sum(self.nats.waiting("OW_RESULTS"))
+            return self.nats.waiting("OW_RESULTS")
         except (OSError, ValueError, KeyError):
-            return False
-        return waiting <= 4 * a.points
+            return None
 
     def lag(self, start, timeout):
         """Says how long the stream took nothing, and when all was as before, and stayed so."""
@@ -308,10 +312,9 @@ class Run:
         self.check_all()
         # What a killed collector had, and what was stored when a server died, comes again after 30 s.
         end = time.monotonic() + 90
-        while any(self.nats.waiting("OW_RESULTS")) and time.monotonic() < end:
+        while (waiting := self.waiting()) != [0, 0] and time.monotonic() < end:
             time.sleep(0.5)
-        self.check("nothing waits for collectors", not any(self.nats.waiting("OW_RESULTS")),
-                   f"{self.nats.waiting('OW_RESULTS')} (not delivered, not acknowledged)")
+        self.check("nothing waits for collectors", waiting == [0, 0], f"{waiting} (not delivered, not acknowledged)")
         # A server that was killed has messages again that it had removed.
         left = self.nats.left("OW_RESULTS")
         acknowledged = max(floor for _, _, floor in left)
