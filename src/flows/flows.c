@@ -56,6 +56,16 @@ static double half_of(const struct ow_flow_prior *prior, double var, bool shape_
 	return (shape_known ? DEVIATIONS_FITTED : OW_ONE_PEAK_95) * few * sqrt(var);
 }
 
+/* What the flow's own counter says, without how flows differ in general: times of lost packets are its only error. */
+static struct ow_value own_value(const struct ow_flow_load *flow)
+{
+	if (!(flow->own_packets > 0) || flow->own_packets != flow->packets || !isfinite(flow->own_noise))
+		return ow_value_none(OW_REASON_FLOW_FEW_CLEAN_COUNTERS);
+	double mean = flow->own_delay_ns / flow->own_packets;
+	double half = DEVIATIONS_FITTED * sqrt(flow->own_noise) / flow->own_packets;
+	return (struct ow_value){OW_VALUE_ESTIMATED, mean, mean - half, mean + half, OW_NO_REASON};
+}
+
 static struct ow_value mean_value(const struct ow_flow_system *system, const struct ow_flow_prior *prior, size_t f,
                                   struct ow_flow_mean mean, bool shape_known)
 {
@@ -64,7 +74,7 @@ static struct ow_value mean_value(const struct ow_flow_system *system, const str
 	if (!is_told(system, f))
 		return ow_value_none(OW_REASON_FLOW_NO_COMMON_COUNTER);
 	if (!(prior->freedom >= 1))
-		return ow_value_none(OW_REASON_FLOW_FEW_CLEAN_COUNTERS);
+		return own_value(&system->data->flow[f]);
 	if (!isfinite(mean.mean) || !(mean.var >= 0))
 		return ow_value_none(OW_REASON_FLOW_COUNTERS_CONTRADICT);
 	double half = half_of(prior, mean.var, shape_known);
