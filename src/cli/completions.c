@@ -9,12 +9,16 @@
 #include "base/array.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Twice as much as the arguments of any command take; pages that nothing writes to cost nothing. */
+#define TARGET_SIZE (1 << 20)
 
 /* A command or a part: "match", "plane probe". */
 struct entry {
@@ -91,8 +95,6 @@ static void take_choices(void *arg, const char *const *names, size_t count)
 /* Asks the setter of the option; names and name_count get its choices. */
 static void ask_choices(struct list *l, const struct ow_option *o)
 {
-	/* More than any setter writes to its field; the value is none that a setter accepts except as a text. */
-	static max_align_t field[1024];
 	static const char *key_names[64];
 	struct ow_error err;
 	l->name_count = 0;
@@ -100,8 +102,13 @@ static void ask_choices(struct list *l, const struct ow_option *o)
 		return;
 	const struct ow_key *key = o->set ? NULL : ow_key_find(o->keys, o->name);
 	if (o->set) {
-		memset(field, 0, sizeof field);
-		o->set(field, "\001", &err);
+		/* Stands for the arguments of a command. No setter accepts the value, except as a text. */
+		char *target = calloc(1, TARGET_SIZE);
+		assert(o->offset < TARGET_SIZE / 2);
+		l->failed |= !target;
+		if (target)
+			o->set(target + o->offset, "\001", &err);
+		free(target);
 	} else if (key && key->choices) {
 		l->names = key_names;
 		for (const struct ow_choice *c = key->choices; c->name && l->name_count < 64; c++)
@@ -420,8 +427,10 @@ int ow_cli_completions(const struct ow_cli_part *commands, int argc, char **argv
 			continue;
 		struct list l = {0};
 		int r = visit(&l, commands);
-		if (r == 0)
+		if (r == 0) {
 			writers[i].write(&l, stdout);
+			r = l.failed ? -ENOMEM : 0;
+		}
 		ow_options_listen(NULL);
 		free(l.entries);
 		free(l.options);
