@@ -21,8 +21,9 @@ struct times {
 
 static int64_t down(int64_t ns, enum ow_period period)
 {
-	int64_t length_ns = ow_periods[period].length_ns;
-	return ow_floor_div(ns, length_ns) * length_ns;
+	int64_t length_ns = ow_periods[period].length_ns, below;
+	/* The first period of all begins before the first time of all. */
+	return __builtin_mul_overflow(ow_floor_div(ns, length_ns), length_ns, &below) ? INT64_MIN : below;
 }
 
 static int64_t up(int64_t ns, enum ow_period period)
