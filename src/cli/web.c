@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway web STORE: the page and its interface, over HTTP. */
+#include "base/state_file.h"
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
@@ -86,26 +87,9 @@ static void help(void)
 /* The text of a file; NULL without a name. The caller frees it. */
 static int read_text(const char *path, char **ret_text, struct ow_error *err)
 {
+	size_t size;
 	*ret_text = NULL;
-	if (!path)
-		return 0;
-	FILE *file = fopen(path, "re");
-	char *text = file ? malloc(FILE_BYTES + 1) : NULL;
-	size_t size = text ? fread(text, 1, FILE_BYTES + 1, file) : 0;
-	int r = !file               ? ow_error_set(err, errno, "%s: %s", path, strerror(errno))
-	        : !text             ? ow_error_set(err, ENOMEM, "not enough memory")
-	        : ferror(file)      ? ow_error_set(err, EIO, "%s: cannot be read", path)
-	        : size > FILE_BYTES ? ow_error_set(err, E2BIG, "%s: longer than %zu bytes", path, FILE_BYTES)
-	                            : 0;
-	if (file)
-		fclose(file);
-	if (r < 0) {
-		free(text);
-		return r;
-	}
-	text[size] = 0;
-	*ret_text = text;
-	return 0;
+	return path ? ow_state_read(path, FILE_BYTES, ret_text, &size, err) : 0;
 }
 
 struct texts {

@@ -13,6 +13,7 @@
 #include "path/joint_meetings.h"
 #include "reconcile/recent.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -751,6 +752,7 @@ static int begin(struct joint *j, struct ow_error *err)
 		if (r == 0)
 			r = ow_match_pass_begin(pass, &j->matcher[k]);
 	}
+	assert(j->set->passes > 0);
 	j->all_pairs = UINT64_MAX >> (64 - j->set->passes);
 	j->entry_size = sizeof(struct entry) + j->points * sizeof(struct showing);
 	j->recent = ow_recent_create();

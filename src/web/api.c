@@ -97,7 +97,6 @@ static unsigned status_of(int r)
 	case -EINVAL:
 		return 400;
 	case -ENOENT:
-		return 404;
 	case -ENODATA:
 		return 404;
 	case -EBUSY:

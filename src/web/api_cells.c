@@ -98,7 +98,7 @@ static int add_usual(struct ow_call *call, struct ow_cell *by_lane, struct ow_er
 	int64_t day_ns = ow_periods[OW_PERIOD_DAY].length_ns, hour_ns = ow_periods[OW_PERIOD_HOUR].length_ns, first,
 		last;
 	int64_t day = ow_floor_div(keep.since_ns, day_ns) * day_ns;
-	if (ow_stored_span(call->stored, &first, &last, err) < 0)
+	if (ow_stored_span(call->stored, &first, &last, err) != 0)
 		return 0;
 	call->filter.until_ns = first < day - day_ns ? day : ow_floor_div(keep.since_ns, hour_ns) * hour_ns;
 	call->filter.since_ns = call->filter.until_ns - OW_CELL_USUAL_NS;
@@ -106,7 +106,7 @@ static int add_usual(struct ow_call *call, struct ow_cell *by_lane, struct ow_er
 	if (r == 0)
 		r = ow_api_sum(call, &o, OW_PERIOD_DAY, &sums, err);
 	call->filter = keep;
-	if (r < 0)
+	if (r != 0)
 		return r;
 	for (size_t i = 0; i < sums.count; i++) {
 		struct ow_value p99 = ow_stored_sum_quantile(&sums.sum[i], 0.99);

@@ -21,7 +21,7 @@ static int put_span(struct ow_call *call, enum ow_period period, struct ow_error
 	int r = ow_stored_choose(call->stored, &filter, err);
 	if (r == 0)
 		r = ow_stored_span(call->stored, &first, &last, err);
-	if (r < 0)
+	if (r != 0)
 		return r == -ENODATA ? 0 : r;
 	ow_json_object(&call->json, ow_api_period(period));
 	ow_json_integer(&call->json, "first_ns", first);
@@ -81,7 +81,7 @@ int ow_api_lanes(struct ow_call *call, struct ow_error *err)
 	int r = ow_api_select(call, err);
 	if (r == 0)
 		r = ow_stored_lane_times(call->stored, &times, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	const struct ow_stored_lane *lane = ow_stored_lanes(call->stored, &lanes);
 	ow_json_object(&call->json, NULL);
@@ -269,7 +269,7 @@ int ow_api_summary(struct ow_call *call, struct ow_error *err)
 	if (r == 0)
 		r = given ? ow_stored_summarise(call->stored, &o, &sums, err)
 		          : ow_api_sum(call, &o, OW_PERIOD_DAY, &sums, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = put_sums(call, &sums, o.group);
 	ow_stored_sums_done(&sums);

@@ -156,7 +156,7 @@ static int begin_at(struct ow_verdicts *verdicts, int64_t *ret_since_ns, struct 
 		r = ow_stored_span(stored, &first, &last, err);
 	ow_stored_lanes(stored, &lanes);
 	ow_stores_give(verdicts->stores, stored, r < 0 && r != -ENODATA);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	int64_t history_ns = OW_VERDICTS_RESULTS / (int64_t)(lanes ? lanes : 1) * OW_NS_PER_S;
 	history_ns = history_ns < OW_VERDICTS_HISTORY_NS ? history_ns : OW_VERDICTS_HISTORY_NS;
