@@ -73,8 +73,8 @@ static void help_revoke(void)
 	      "later. The point gets no certificate any more, until 'oneway fleet enroll NAME'.\n"
 	      "Its peers are told by the bus, and close their connections to it within seconds;\n"
 	      "a point that is cut off from the bus is told when it is back. NAME can be a\n"
-	      "service: collector, station, controller, serve. It gets a new key and certificate\n"
-	      "in the folder of the fleet.\n"
+	      "service: collector, station, controller, serve. It gets a new key and\n"
+	      "certificate in the folder of the fleet.\n"
 	      "\n"
 	      "example:\n"
 	      "  oneway fleet revoke london\n",

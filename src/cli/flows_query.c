@@ -385,8 +385,10 @@ static int show_intervals(const struct arguments *args)
 	if (!interval_ns || args->each_ns % interval_ns) {
 		char text[OW_DURATION_TEXT];
 		ow_duration_text((double)interval_ns, text);
-		ow_error_set(&err, EINVAL, "--each: must be a multiple of the recording's interval, which is %s",
-		             interval_ns ? text : "none (flows record --interval)");
+		if (interval_ns)
+			ow_error_set(&err, EINVAL, "--each: must be a multiple of the recording's interval, which is %s", text);
+		else
+			ow_error_set(&err, EINVAL, "--each: the recording has no intervals (flows record --interval)");
 		return ow_cli_refused(COMMAND, -EINVAL, &err);
 	}
 	const struct ow_flows_question *q = &args->question;

@@ -32,7 +32,7 @@ class Commands(command.Case):
         super().setUp()
         self.simulate("--loss", 0.01, "--reverse", 0.3, "--rate", 20000)
         for name in ("a", "b"):
-            done = command.oneway("flows", "record", self.path(name + ".pcap"), "--out", self.path(name + ".epochs"))
+            done = command.oneway("flows", "record", self.path(name + ".pcap"), "--interval", "1s", "--out", self.path(name + ".epochs"))
             self.assertEqual(done.returncode, 0, done.stderr)
         done = command.oneway("live", *self.replay, "--store", self.path("results.db"))
         self.assertEqual(done.returncode, 0, done.stderr)
