@@ -386,7 +386,8 @@ static int show_intervals(const struct arguments *args)
 		char text[OW_DURATION_TEXT];
 		ow_duration_text((double)interval_ns, text);
 		if (interval_ns)
-			ow_error_set(&err, EINVAL, "--each: must be a multiple of the recording's interval, which is %s", text);
+			ow_error_set(&err, EINVAL,
+			             "--each: must be a multiple of the recording's interval, which is %s", text);
 		else
 			ow_error_set(&err, EINVAL, "--each: the recording has no intervals (flows record --interval)");
 		return ow_cli_refused(COMMAND, -EINVAL, &err);
