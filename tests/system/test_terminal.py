@@ -153,8 +153,13 @@ class Commands(command.Case):
 
     def test_progress_is_erased(self):
         """Before the result, which takes its place."""
-        done, terminal = run("simulate", "-n", 3000000, "--snaplen", 64, "-a", self.path("x.pcap"), "-b", "/dev/null", "--json")
-        self.assertEqual(done, 0, terminal.written)
+        terminal = Terminal("simulate", "-n", 3000000, "--snaplen", 64, "-a", self.path("x.pcap"), "-b", "/dev/null", "--json")
+        # Longer than the two seconds after which it is shown, on a fast machine, too.
+        time.sleep(0.3)
+        terminal.process.send_signal(signal.SIGSTOP)
+        time.sleep(2.5)
+        terminal.process.send_signal(signal.SIGCONT)
+        self.assertEqual(terminal.end(), 0, terminal.written)
         self.assertIn("simulating", terminal.written)
         self.assertNotIn("simulating", terminal.screen(80).text())
 
