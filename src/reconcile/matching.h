@@ -158,11 +158,11 @@ static inline uint32_t ow_matching_new_waiter(struct ow_matcher *m, enum ow_side
 	return i;
 }
 
-enum ow_verdict { OW_FEASIBLE, OW_TOO_LATE, OW_TOO_EARLY };
+enum ow_pair_timing { OW_FEASIBLE, OW_TOO_LATE, OW_TOO_EARLY };
 
 /* Whether these two could be the same packet, by the usual delays. */
-static inline enum ow_verdict ow_matching_judge(const struct ow_matcher *m, const struct ow_pair *pair,
-                                                enum ow_direction way)
+static inline enum ow_pair_timing ow_matching_judge(const struct ow_matcher *m, const struct ow_pair *pair,
+                                                    enum ow_direction way)
 {
 	int64_t d = way == OW_A_TO_B ? ow_matching_delay(pair) : -ow_matching_delay(pair);
 	const struct ow_plausible *p = &m->plausible[way];
