@@ -40,6 +40,11 @@ function usual(info) {
   return {since: age <= 5 * UNIT.min ? '-5min' : age <= 15 * UNIT.min ? '-15min' : age <= UNIT.h ? '-1h' : age <= 6 * UNIT.h ? '-6h' : '-24h'};
 }
 
+/** Whether the address has both times, and neither counts from now. */
+export function isFixed(query) {
+  return ['since', 'until'].every((name) => query.get(name) && !WORD.test(query.get(name)));
+}
+
 /** The range of time of an address: {since, until} in ms, and `live` if it ends now. */
 export function range(query, info) {
   const now = info.now_ns / 1e6;

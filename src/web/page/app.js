@@ -2,7 +2,7 @@
 // The page: reads the address, asks the API, shows a view. The address is the only state.
 import {h, visible, debounce} from './dom.js';
 import {get, stream, ApiError} from './api.js';
-import {VIEWS, read, link, range as rangeOf, iso} from './address.js';
+import {VIEWS, read, link, range as rangeOf, isFixed, iso} from './address.js';
 import {day, clock, zone, span, period, useUtc} from './format.js';
 
 const TITLES = {network: 'Network', matrix: 'Matrix', segment: 'Segment', path: 'Path', events: 'Events', points: 'Points', flows: 'Flows'};
@@ -159,7 +159,11 @@ async function show() {
   place('view').setAttribute('aria-busy', 'true');
   const asked = performance.now();
   try {
-    const [module] = await Promise.all([modules[now.view](), refreshInfo(controller.signal)]);
+    const refreshed = refreshInfo(controller.signal);
+    refreshed.catch(() => {}); // it is awaited below
+    const module = await modules[now.view]();
+    // Times that are in the address do not depend on how far the store has come: after a zoom nothing waits for that.
+    if (!info || !isFixed(now.query)) await refreshed;
     mine.range = rangeOf(now.query, info);
     const context = {
       state: now, info, lanes, range: mine.range, go, zoomOut, signal: controller.signal, width: place('view').clientWidth,
@@ -168,7 +172,7 @@ async function show() {
       get: (resource, parameters) => get(resource, parameters, controller.signal),
       late: (key, make) => lateSection(key, make, controller.signal, now.view),
     };
-    const content = await module.view(context);
+    const [content] = await Promise.all([module.view(context), refreshed]);
     if (current !== mine) return;
     const key = focusKey();
     place('view').replaceChildren(...content.flat(Infinity).filter(Boolean));
