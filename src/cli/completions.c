@@ -65,7 +65,7 @@ static void take_parts(void *arg, const struct ow_cli_part *parts)
 	struct list *l = arg;
 	l->entries[l->current].has_parts = true;
 	char above[sizeof l->entries->path];
-	snprintf(above, sizeof above, "%s", l->entries[l->current].path);
+	memcpy(above, l->entries[l->current].path, sizeof above);
 	for (; parts->name; parts++)
 		add_entry(l, above, parts);
 }
