@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <oneway/oneway.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,6 +112,8 @@ int main(int argc, char **argv)
 	ow_mapping_allow();
 	ow_unpack_more();
 	ow_wrap_streams();
+	/* At the end threads of libnats may still use what OpenSSL would then free. */
+	OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 	int code = run(argc, argv);
 	/*
 	 * If standard output could not be written, the result is lost: that is a failure even if the command succeeded.

@@ -57,6 +57,12 @@ def read_pcap(path):
     return records
 
 
+def sanitized():
+    """A sanitizer takes memory of its own, and its library has to be the first one."""
+    with open(PROGRAM, "rb") as f:
+        return b"__asan_init" in f.read()
+
+
 class Case(unittest.TestCase):
     """A test in a folder of its own."""
 

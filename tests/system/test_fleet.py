@@ -190,6 +190,14 @@ class Attacks(unittest.TestCase):
             self.refused(client, "Publish", subject)
         client.close()
 
+    @unittest.skipIf(command.sanitized(), "a sanitizer has to be the first library")
+    def test_ends_beside_threads(self):
+        """Threads of libnats may still use OpenSSL when the command ends."""
+        environment = {**os.environ, "LD_PRELOAD": os.environ["OPENSSL_END"]}
+        done = subprocess.run([command.PROGRAM, "fleet", "status", "--dir", self.fleet.folder], env=environment, capture_output=True, timeout=60)
+        self.assertIn(done.returncode, (0, 3), done)
+        self.assertNotIn(b"OpenSSL has ended", done.stderr)
+
     def test_strangers(self):
         other = Fleet(serve=False)
         try:

@@ -74,12 +74,6 @@ COMPLAINTS = (
 )
 
 
-def sanitized():
-    """Sanitizers take memory of their own: bounds on it mean nothing."""
-    with open(command.PROGRAM, "rb") as f:
-        return b"__asan_init" in f.read()
-
-
 def cpu_seconds(pid):
     """Seconds of processor time."""
     with open(f"/proc/{pid}/stat") as f:
@@ -203,7 +197,7 @@ class Hostile(test_point_live.Live):
         # 64 strangers, two peers, and what it has anyway.
         self.assertLess(watch.descriptors, 120)
         print(f"resident {watch.first >> 20} MiB, at most {watch.memory >> 20} MiB; at most {watch.descriptors} descriptors", file=sys.stderr)
-        if not sanitized():
+        if not command.sanitized():
             self.assertLess(watch.memory - watch.first, 96 << 20)
 
     def test_costly_peer(self):
@@ -250,7 +244,7 @@ class Hostile(test_point_live.Live):
             self.assertRegex(page, rf'oneway_packets_sent_total{{segment="honest",class="data",from="{way}",')
         # A gap of some lanes of at most 4000 results a second, 1.5 kB each.
         self.assertLess(rows, 12e6)
-        if not sanitized():
+        if not command.sanitized():
             self.assertLess(busy, 0.9)
             self.assertLess(took, 8)
             self.assertLess(watch.memory - watch.first, 96 << 20)
@@ -276,7 +270,7 @@ class Hostile(test_point_live.Live):
         self.assertEqual((london.code, paris.code), (0, 0), paris.log)
         self.check_honest(here, there)
         print(f"resident {watch.first >> 20} MiB, at most {watch.memory >> 20} MiB", file=sys.stderr)
-        if not sanitized():
+        if not command.sanitized():
             self.assertLess(watch.memory - watch.first, 96 << 20)
 
     def test_psk(self):
