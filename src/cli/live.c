@@ -65,7 +65,9 @@ static const struct ow_option options[] = {
          "not know the direction; of pipes and commands, the first packets tell."},
 	{"identity", 0, "LEVEL", NULL, FIELD(level),
          "What makes a packet the same: ip from the IP header on, without what routers change; nat also without "
-         "addresses and ports; auto (default) begins with ip, and finds out if packets do not match (not for files).",
+         "addresses and ports; auto (default) begins with ip, and finds out if packets do not match (not for files); "
+         "of "
+         "pipes and commands, the first packets tell.",
          ow_segment_keys},
 	{"scope", 0, "SCOPE", NULL, FIELD(scope),
          "Which packets can be lost: shared (default), those of flows that pass both interfaces; all, every one.",

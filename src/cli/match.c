@@ -959,6 +959,7 @@ static int follow_options(struct arguments *args, struct ow_measure *m, struct o
 	m->one_way = args->match.one_direction;
 	m->level = args->match.level;
 	m->inner = args->match.inner == OW_ON;
+	m->outer = args->match.inner == OW_OFF;
 	m->clock = args->match.clock == OW_CLOCK_ESTIMATED ? OW_CLOCK_RELATIVE : OW_CLOCK_AUTO;
 	m->interval_ns = args->match.interval_ns ? args->match.interval_ns : m->interval_ns;
 	m->wait_ns = args->match.window_ns;

@@ -53,13 +53,13 @@ static struct ow_source_options source_of(const struct ow_measure *args, int sid
 	                         : args->files ? OW_IFACE_FILE
 	                                       : OW_IFACE_AUTO,
 	                 .name = name,
-	                 .stream = args->opened[side],
 	                 .filter = args->filter,
 	                 .cut_tcp = true,
 	                 .ring_bytes = args->ring,
 	                 .hardware_stamps = args->hardware_stamps,
 	                 .speed = args->speed},
 		.threads = (unsigned)args->threads,
+		.streams = args->opened[side],
 	};
 }
 
@@ -87,14 +87,18 @@ static int confine(const struct ow_measure *args, struct ow_error *err)
 {
 	struct ow_guard guard = {.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
 	                         .write = {args->show.store}};
-	char text[OW_CONFINE_TEXT], places[2][2][OW_CONFINE_FOLDER];
+	_Static_assert(OW_GUARD_READ >= 4 * OW_STREAM_PARTS, "a guard has more places");
+	char text[OW_CONFINE_TEXT];
 	bool whole;
-	for (unsigned i = 0; args->streams && i < 2; i++) {
-		ow_stream_argument_places(&args->stream[i], places[i]);
-		for (unsigned k = 0; k < 2; k++)
-			guard.read[2 * i + k] = *places[i][k] ? places[i][k] : NULL;
-	}
+	ow_stream_place *places = calloc(4 * OW_STREAM_PARTS, sizeof *places);
+	if (!places)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	for (unsigned i = 0; args->streams && i < 2; i++)
+		ow_stream_argument_places(&args->stream[i], places + 2 * i * OW_STREAM_PARTS);
+	for (unsigned i = 0; i < 4 * OW_STREAM_PARTS; i++)
+		guard.read[i] = *places[i] ? places[i] : NULL;
 	int r = ow_guard_close(&guard, text, &whole, err);
+	free(places);
 	if (r == 0 && !whole)
 		ow_cli_say("oneway %s: %s", args->command, text);
 	return r;
@@ -177,9 +181,10 @@ static int open_both(struct ow_measure *args, struct output *output, struct ow_l
 	                     .tcp_headers = !args->files, /* also for streams, which have the headers at least */
 	                     .pieces = true,
 	                     .hash_limit = UINT32_MAX},
-		.identities = args->level == OW_LEVEL_AUTO && !args->files && !args->streams
-	                              ? ow_identity_allowed(args->inner ? &args->inner : NULL)
+		.identities = args->level == OW_LEVEL_AUTO && !args->files
+	                              ? ow_identity_allowed(args->inner || args->outer ? &args->inner : NULL)
 	                              : 0,
+		.any_way = args->one_way,
 		.changed = say_changed,
 		.forward = args->forward,
 		.classes = args->classes.count ? args->classes.class : &all,
@@ -371,7 +376,7 @@ static void warn_untimed(const struct ow_measure *args, const struct ow_local_pa
 static void close_streams(const struct ow_measure *args)
 {
 	for (int i = 0; i < 2; i++)
-		ow_iface_close(args->opened[i]);
+		ow_streams_close(&args->opened[i]);
 }
 
 int ow_measure_run(struct ow_measure *args)

@@ -23,12 +23,13 @@ struct ow_measure {
 	bool files;                          /* from and to are capture files, */
 	bool streams;                        /* or captures that are still being written: */
 	struct ow_stream_argument stream[2]; /* these */
-	struct ow_iface *opened[2];
+	struct ow_streams opened[2];
 	const char *name[2]; /* of the sources, for messages */
 	bool one_way;        /* nothing goes from `to` to `from` */
 	int signals;         /* signalfd; open once the sources are open */
 	enum ow_scope_of scope;
-	bool inner, hardware_stamps, no_sandbox;
+	bool inner, outer; /* tunnels are always entered; are never */
+	bool hardware_stamps, no_sandbox;
 	const char *user;
 	int64_t interval_ns, wait_ns, run_ns, lag_ns;
 	int64_t since_ns, until_ns; /* of streams: when to begin and to end, by their times */

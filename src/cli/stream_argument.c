@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/stream_argument.h"
 
+#include "capture/file/file_set.h"
 #include "config/keys.h"
 #include <errno.h>
 #include <limits.h>
@@ -92,10 +93,53 @@ int ow_stream_argument(const char *argument, struct ow_stream_argument *ret, str
 	return ow_name_check(ret->name, err);
 }
 
+/* A file of two parts would be read twice. */
+static int check_parts(const char *what, char *const *parts, unsigned count, struct ow_error *err)
+{
+	struct ow_file_set set;
+	struct ow_error why;
+	size_t files = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (ow_file_set_find_part(parts[i], &set, &why) == 0)
+			files += set.count;
+		ow_file_set_done(&set);
+	}
+	bool repeated = ow_file_set_find(what, &set, &why) == 0 && set.count < files;
+	ow_file_set_done(&set);
+	return repeated ? ow_error_set(err, EINVAL, "%.200s: a file is in two of its parts", what) : 0;
+}
+
+static int open_files(const char *what, struct ow_stream_options *options, struct ow_streams *ret, struct ow_error *err)
+{
+	char **parts, name[OW_RESULT_NAME + 100];
+	unsigned count;
+	int r = ow_file_set_split(what, &parts, &count, err);
+	if (r < 0)
+		return r;
+	if (count > OW_STREAM_PARTS)
+		r = ow_error_set(err, E2BIG, "%.200s: at most %u parts can be followed", what, OW_STREAM_PARTS);
+	const char *point = options->name;
+	if (r == 0 && count > 1) {
+		r = check_parts(what, parts, count, err);
+		options->name = name;
+	}
+	for (unsigned i = 0; r == 0 && i < count; i++) {
+		const char *slash = strrchr(parts[i], '/');
+		snprintf(name, sizeof name, "%s (%.80s)", point, slash && slash[1] ? slash + 1 : parts[i]);
+		r = ow_feed_open_files(parts[i], &options->feed, err);
+		if (r == 0)
+			r = ow_stream_open(options, &ret->part[i], err);
+		ret->parts += r == 0;
+	}
+	free(parts);
+	return r;
+}
+
 int ow_stream_argument_open(const struct ow_stream_argument *argument, const char *program, int64_t lag_ns,
-                            struct ow_iface **ret_live, struct ow_error *err)
+                            struct ow_streams *ret_streams, struct ow_error *err)
 {
 	struct ow_stream_options options = {.name = argument->name, .lag_ns = lag_ns};
+	struct ow_streams streams = {.parts = 0};
 	char title[OW_RESULT_NAME + 40];
 	snprintf(title, sizeof title, "%s: %s", program, argument->name);
 	int r;
@@ -104,22 +148,42 @@ int ow_stream_argument_open(const struct ow_stream_argument *argument, const cha
 	else if (ow_stream_is_argument(argument->what))
 		r = ow_feed_open_pipe(argument->what, &options.feed, err);
 	else
-		r = ow_feed_open_files(argument->what, &options.feed, err);
-	return r < 0 ? r : ow_stream_open(&options, ret_live, err);
+		r = open_files(argument->what, &options, &streams, err);
+	if (r == 0 && !streams.parts) {
+		r = ow_stream_open(&options, &streams.part[0], err);
+		streams.parts = r == 0;
+	}
+	if (r < 0) {
+		ow_streams_close(&streams);
+		return r;
+	}
+	*ret_streams = streams;
+	return 0;
 }
 
-void ow_stream_argument_places(const struct ow_stream_argument *argument, char ret_places[2][OW_CONFINE_FOLDER])
+static void places_of(const char *part, ow_stream_place ret_places[2])
 {
 	char real[PATH_MAX];
 	struct stat st;
-	ret_places[0][0] = ret_places[1][0] = 0;
-	if (ow_stream_is_argument(argument->what))
-		return;
-	bool there = stat(argument->what, &st) == 0;
+	bool there = stat(part, &st) == 0;
 	const char *slash = there && S_ISDIR(st.st_mode) ? "/" : "";
 	/* Of a pattern, what is before its first letter that stands for others. */
-	size_t length = there ? strlen(argument->what) : strcspn(argument->what, "*?[");
-	snprintf(ret_places[0], OW_CONFINE_FOLDER, "%.*s%s", (int)length, argument->what, slash);
-	if (there && realpath(argument->what, real))
+	size_t length = there ? strlen(part) : strcspn(part, "*?[");
+	snprintf(ret_places[0], OW_CONFINE_FOLDER, "%.*s%s", (int)length, part, slash);
+	if (there && realpath(part, real))
 		snprintf(ret_places[1], OW_CONFINE_FOLDER, "%.4000s%s", real, slash);
+}
+
+void ow_stream_argument_places(const struct ow_stream_argument *argument,
+                               ow_stream_place ret_places[2 * OW_STREAM_PARTS])
+{
+	char **parts;
+	unsigned count;
+	for (unsigned i = 0; i < 2 * OW_STREAM_PARTS; i++)
+		ret_places[i][0] = 0;
+	if (ow_stream_is_argument(argument->what) || ow_file_set_split(argument->what, &parts, &count, NULL) < 0)
+		return;
+	for (unsigned i = 0; i < count && i < OW_STREAM_PARTS; i++)
+		places_of(parts[i], ret_places + 2 * i);
+	free(parts);
 }

@@ -17,8 +17,13 @@ struct ow_stream_argument {
 /* Whether the argument is one of these. */
 bool ow_stream_is_argument(const char *argument);
 int ow_stream_argument(const char *argument, struct ow_stream_argument *ret, struct ow_error *err);
-/* Anything else is a file, folder or pattern of files that grow. program: "oneway live", for the log of commands. */
+/*
+ * Anything else is a file, folder or pattern of files that grow, or several joined by +. program: "oneway live", for the log of
+ * commands.
+ */
 int ow_stream_argument_open(const struct ow_stream_argument *argument, const char *program, int64_t lag_ns,
-                            struct ow_iface **ret_live, struct ow_error *err);
-/* Files: a name in the folder that they are in, for the sandbox, and in that which it is a link to; "" = none. */
-void ow_stream_argument_places(const struct ow_stream_argument *argument, char ret_places[2][OW_CONFINE_FOLDER]);
+                            struct ow_streams *ret_streams, struct ow_error *err);
+/* Files: for each part a name in the folder that they are in, for the sandbox, and in that which it is a link to; "" = none. */
+typedef char ow_stream_place[OW_CONFINE_FOLDER];
+void ow_stream_argument_places(const struct ow_stream_argument *argument,
+                               ow_stream_place ret_places[2 * OW_STREAM_PARTS]);

@@ -27,6 +27,7 @@ struct ow_local_pair_options {
 	char segment[OW_RESULT_NAME];
 	struct ow_identity identity; /* to begin with */
 	uint32_t identities;         /* bit v: may change to enum ow_variant v (ow_identity_allowed); 0 = it is fixed */
+	bool any_way;                /* `forward` does not depend on addresses */
 	/* What is done otherwise than asked for, and why; may be NULL. arg: opened_arg. */
 	void (*changed)(void *arg, const char *line);
 	const char

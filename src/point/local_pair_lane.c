@@ -93,7 +93,7 @@ static void forget_logs(struct ow_local_pair_lane *lane)
 static void look_for_superframes(const struct ow_local_pair *pair, struct ow_interval_result *r)
 {
 	const struct ow_local_pair_options *o = &pair->options;
-	uint32_t from = ow_stream_longest(o->from.live.stream), to = ow_stream_longest(o->to.live.stream);
+	uint32_t from = ow_streams_longest(&o->from.streams), to = ow_streams_longest(&o->to.streams);
 	uint32_t most = from > to ? from : to, least = from > to ? to : from;
 	if (most <= FRAME_USUAL || (most <= FRAME_JUMBO && least > FRAME_USUAL))
 		return;

@@ -158,11 +158,13 @@ static int look_at_streams(struct ow_local_pair *pair, struct ow_error *err)
 	struct ow_local_pair_options *o = &pair->options;
 	struct ow_stream_start start;
 	const struct ow_stream_start_options options = {
-		.from = o->from.live.stream,
-		.to = o->to.live.stream,
+		.from = &o->from.streams,
+		.to = &o->to.streams,
 		.from_name = o->from_name,
 		.to_name = o->to_name,
 		.identity = o->identity,
+		.identities = o->identities,
+		.any_way = o->any_way,
 		.length_ns = o->length_ns,
 		.wait_ns = o->wait_ns,
 		.lag_ns = o->lag_ns,
@@ -177,7 +179,8 @@ static int look_at_streams(struct ow_local_pair *pair, struct ow_error *err)
 	int r = ow_stream_start(&options, &start, err);
 	if (r < 0)
 		return r;
-	o->identity.hash_limit = start.hash_limit;
+	o->identity = start.identity;
+	o->identities = 0; /* streams are not in step: another identity could not begin at the same packet of both */
 	o->clock = start.shift_ns ? OW_CLOCK_RELATIVE : o->clock;
 	pair->shift_ns = start.shift_ns;
 	pair->met = start.met;
@@ -190,21 +193,35 @@ static int look_at_streams(struct ow_local_pair *pair, struct ow_error *err)
 	return 0;
 }
 
-/* Streams belong to the recorder once it has opened them. */
-static void close_streams(const struct ow_local_pair *pair)
+/* Filters of the link layer are compiled for one link type. */
+static int check_link_types(const struct ow_local_pair *pair, const struct ow_source_options *source,
+                            struct ow_error *err)
 {
-	if (!pair->streams || pair->recorder)
-		return;
-	ow_iface_close(pair->options.from.live.stream);
-	ow_iface_close(pair->options.to.live.stream);
+	const struct ow_local_pair_options *o = &pair->options;
+	bool names = (source->live.filter && ow_filter_names_link(source->live.filter)) ||
+	             (o->forward && ow_filter_names_link(o->forward));
+	for (size_t i = 0; i < o->class_count; i++)
+		names = names || (o->classes[i].filter && ow_filter_names_link(o->classes[i].filter));
+	for (unsigned i = 1; names && i < source->streams.parts; i++) {
+		if (ow_iface_linktype(source->streams.part[i]) != ow_iface_linktype(source->streams.part[0]))
+			return ow_error_set(
+				err, EINVAL,
+				"%.200s: its captures have different link types: no filter can name the link "
+				"layer of all of them",
+				source->live.name);
+	}
+	return 0;
 }
 
 int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_pair,
                          struct ow_error *err)
 {
 	struct ow_local_pair *pair = calloc(1, sizeof *pair);
-	if (!pair)
+	if (!pair) {
+		ow_streams_close(&options->from.streams);
+		ow_streams_close(&options->to.streams);
 		return ow_error_set(err, ENOMEM, "out of memory");
+	}
 	pair->options = *options;
 	pair->streams = options->from.live.kind == OW_IFACE_STREAM;
 	/* One clock gives the timestamps of both sides: its error does not matter, only a step does. */
@@ -218,8 +235,14 @@ int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_
 		r = look_at_streams(pair, err);
 	struct ow_source_options sources[OW_LOCAL_PAIR_SIDES] = {
 		[OW_LOCAL_PAIR_FROM] = options->from, [OW_LOCAL_PAIR_TO] = options->to};
-	if (r == 0)
+	for (unsigned i = 0; r == 0 && i < OW_LOCAL_PAIR_SIDES; i++)
+		r = check_link_types(pair, &sources[i], err);
+	if (r < 0) {
+		ow_streams_close(&options->from.streams);
+		ow_streams_close(&options->to.streams);
+	} else {
 		r = ow_recorder_open(sources, OW_LOCAL_PAIR_SIDES, &pair->recorder, err);
+	}
 	ow_lane_logs_init(&pair->logs, pair->recorder, OW_LOCAL_PAIR_SIDES);
 	const char *name = r == 0 && !pair->options.forward ? ow_recorder_undirected(pair->recorder, UINT32_MAX) : NULL;
 	if (name)
@@ -245,7 +268,6 @@ void ow_local_pair_free(struct ow_local_pair *pair)
 	if (!pair)
 		return;
 	ow_local_pair_unsurvey(pair);
-	close_streams(pair);
 	ow_recorder_free(pair->recorder);
 	for (size_t i = 0; pair->lane && i < pair->lanes; i++) {
 		for (int side = 0; side < 2; side++)

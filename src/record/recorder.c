@@ -61,8 +61,10 @@ static int add_member(struct ow_recorder *recorder, const struct ow_iface_option
                       struct ow_error *err)
 {
 	struct ow_recorder_member *member = calloc(1, sizeof *member);
-	if (!member)
+	if (!member) {
+		ow_iface_close(options->stream);
 		return -ENOMEM;
+	}
 	int r = ow_iface_open(options, &member->live, err);
 	if (r == 0)
 		r = ow_lane_recorder_create(source, &member->lane_recorder);
@@ -77,7 +79,6 @@ static int add_member(struct ow_recorder *recorder, const struct ow_iface_option
 	member->source = source;
 	member->cut = options->cut_tcp;
 	member->file = ow_iface_lead_ns(member->live) != 0;
-	member->single = options->kind == OW_IFACE_STREAM || strcmp(ow_iface_kind_name(member->live), "file") == 0;
 	member->generation = UINT64_MAX;
 	member->boundary_ns = INT64_MAX;
 	member->passed_ns = member->told_ns = INT64_MIN;
@@ -98,30 +99,58 @@ static uint16_t fanout_number(void)
 	return number;
 }
 
-static int add_source(struct ow_recorder *recorder, const struct ow_source_options *options, struct ow_error *err)
+/* A thread for each stream. The ones behind one that fails are closed. */
+static int add_streams(struct ow_recorder *recorder, struct ow_iface_options *live, const struct ow_streams *streams,
+                       unsigned source, struct ow_error *err)
 {
-	unsigned source = recorder->sources, threads = options->threads ? options->threads : 1;
-	struct ow_iface_options live = options->live;
-	live.wait = true;
-	live.threads = threads;
+	int r = 0;
+	for (unsigned i = 0; i < streams->parts; i++) {
+		live->stream = streams->part[i];
+		if (r == 0)
+			r = add_member(recorder, live, source, err);
+		else
+			ow_iface_close(live->stream);
+	}
+	return r;
+}
+
+static int add_threads(struct ow_recorder *recorder, struct ow_iface_options *live, unsigned threads, unsigned source,
+                       struct ow_error *err)
+{
 	if (threads > OW_RECORDER_THREADS_MAX)
-		return ow_error_set(err, EINVAL, "%s: %u threads are more than %u", live.name, threads,
+		return ow_error_set(err, EINVAL, "%s: %u threads are more than %u", live->name, threads,
 		                    OW_RECORDER_THREADS_MAX);
-	recorder->name[source] = strdup(live.name);
-	if (!recorder->name[source])
-		return -ENOMEM;
-	recorder->sources++;
-	if (threads > 1 && live.fanout == 0)
-		live.fanout = fanout_number();
+	live->threads = threads;
+	if (threads > 1 && live->fanout == 0)
+		live->fanout = fanout_number();
 	for (unsigned i = 0; i < threads; i++) {
-		int r = add_member(recorder, &live, source, err);
+		int r = add_member(recorder, live, source, err);
 		if (r < 0)
 			return r;
-		if (recorder->member[recorder->members - 1]->single)
+		/* A file has one. */
+		if (recorder->member[recorder->members - 1]->file)
 			break;
 	}
-	recorder->linktype[source] = ow_iface_linktype(recorder->member[recorder->members - 1]->live);
 	return 0;
+}
+
+static int add_source(struct ow_recorder *recorder, const struct ow_source_options *options, struct ow_error *err)
+{
+	unsigned source = recorder->sources;
+	struct ow_iface_options live = options->live;
+	live.wait = true;
+	recorder->name[source] = strdup(live.name);
+	if (!recorder->name[source]) {
+		ow_streams_close(&options->streams);
+		return -ENOMEM;
+	}
+	recorder->sources++;
+	int r = live.kind == OW_IFACE_STREAM
+	                ? add_streams(recorder, &live, &options->streams, source, err)
+	                : add_threads(recorder, &live, options->threads ? options->threads : 1, source, err);
+	if (r == 0)
+		recorder->linktype[source] = ow_iface_linktype(recorder->member[recorder->members - 1]->live);
+	return r;
 }
 
 /* Signals go to the other threads. */
@@ -139,28 +168,43 @@ static int start(struct ow_recorder *recorder)
 	return -r;
 }
 
+static int open_sources(struct ow_recorder *recorder, const struct ow_source_options *sources, unsigned count,
+                        struct ow_error *err)
+{
+	int r = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (r == 0)
+			r = add_source(recorder, &sources[i], err);
+		else
+			ow_streams_close(&sources[i].streams);
+	}
+	if (r == 0)
+		r = ow_lanes_init(&recorder->lanes, recorder->linktype, (const char *const *)recorder->name, count);
+	return r;
+}
+
 int ow_recorder_open(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
                      struct ow_error *err)
 {
 	if (count == 0 || count > OW_SOURCES_MAX)
 		return ow_error_set(err, EINVAL, "a point has 1 to %d sources", OW_SOURCES_MAX);
 	struct ow_recorder *recorder = calloc(1, sizeof *recorder);
-	if (!recorder)
+	if (!recorder) {
+		for (unsigned i = 0; i < count; i++)
+			ow_streams_close(&sources[i].streams);
 		return ow_error_set(err, ENOMEM, "out of memory");
+	}
 	pthread_mutex_init(&recorder->lock, NULL);
 	pthread_cond_init(&recorder->taken, NULL);
 	recorder->end = &recorder->first;
 	recorder->heard_ns = INT64_MIN;
 	/* Readable from the start, because files wait for the first take. */
 	recorder->event_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	int reason = errno;
 	recorder->signalled = true;
-	int r = 0;
-	if (recorder->event_fd < 0)
-		r = ow_error_set(err, errno, "cannot make an event descriptor: %s", strerror(errno));
-	for (unsigned i = 0; i < count && r == 0; i++)
-		r = add_source(recorder, &sources[i], err);
-	if (r == 0)
-		r = ow_lanes_init(&recorder->lanes, recorder->linktype, (const char *const *)recorder->name, count);
+	int r = open_sources(recorder, sources, count, err);
+	if (r == 0 && recorder->event_fd < 0)
+		r = ow_error_set(err, reason, "cannot make an event descriptor: %s", strerror(reason));
 	if (r == -ENOMEM)
 		ow_error_set(err, ENOMEM, "out of memory");
 	if (r < 0) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/hash.h"
-#include "capture/iface/iface.h"
+#include "capture/iface/stream.h"
 #include "packet/identity.h"
 #include "record/interval_cuts.h"
 #include "record/lane_flows.h"
@@ -25,7 +25,8 @@
 
 struct ow_source_options {
 	struct ow_iface_options live;
-	unsigned threads; /* 0 = 1; several share the frames of an interface by flow; files have one */
+	unsigned threads;          /* 0 = 1; several share the frames of an interface by flow; files have one */
+	struct ow_streams streams; /* of kind OW_IFACE_STREAM: a thread for each part */
 };
 
 struct ow_lane_options {
@@ -96,7 +97,8 @@ struct ow_recorder;
 struct ow_flow_thread_options;
 #define OW_RECORDER_TAPS_MAX 8
 
-/* Opens the sources. -EINVAL, or the error of opening a source, with its name. */
+/* Opens the sources. -EINVAL, or the error of opening a source, with its name. Streams belong to the recorder from now on, also
+ * after an error. */
 int ow_recorder_open(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
                      struct ow_error *err);
 /* The frames of some sources also go to a recording of flows (flows/flow_thread.h). To be called before the start. */

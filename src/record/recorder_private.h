@@ -17,9 +17,8 @@
 struct ow_recorder_member { /* one thread */
 	struct ow_recorder *recorder;
 	unsigned source;
-	bool file;   /* its frames wait for us */
-	bool single; /* other threads cannot share it */
-	bool cut;    /* its TCP packets are cut behind their headers */
+	bool file; /* its frames wait for us */
+	bool cut;  /* its TCP packets are cut behind their headers */
 	struct ow_iface *live;
 	pthread_t thread;
 	bool runs;

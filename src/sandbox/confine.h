@@ -16,7 +16,7 @@ enum ow_sandbox {
 	OW_SANDBOX_LOG, /* the kernel logs and allows the calls that seccomp would kill the process for */
 };
 
-#define OW_CONFINE_PATHS 16
+#define OW_CONFINE_PATHS 65
 
 struct ow_confine_options {
 	enum ow_sandbox sandbox;

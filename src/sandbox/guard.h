@@ -8,7 +8,7 @@
  * capabilities and enters the sandbox. In the sandbox it can read the folders of some files (to read them again) and
  * write those of its store and of its recordings.
  */
-#define OW_GUARD_READ  8
+#define OW_GUARD_READ  64 /* captures that are followed, of both points */
 #define OW_GUARD_FILE  10 /* certificates and key of a client, and what libpq reads */
 #define OW_GUARD_WRITE 10 /* a store, the state of a fleet, and recordings of flows */
 struct ow_guard {

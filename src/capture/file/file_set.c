@@ -98,27 +98,47 @@ static int add_one(struct ow_file_set *set, const char *argument, struct ow_erro
 	return add_named(set, argument, err);
 }
 
-/* The parts of a sum. */
-static int add_parts(struct ow_file_set *set, const char *argument, struct ow_error *err)
+static bool is_sum(const char *argument)
 {
-	char *parts = strdup(argument), *rest = parts;
-	int r = parts ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", argument);
+	bool folder;
+	glob_t found;
+	if (exists(argument, &folder) || !strchr(argument, JOIN))
+		return false;
+	if (!strpbrk(argument, PATTERN_CHARACTERS) || glob(argument, 0, NULL, &found) != 0)
+		return true;
+	globfree(&found); /* a pattern with a + in it */
+	return false;
+}
+
+int ow_file_set_split(const char *argument, char ***ret_parts, unsigned *ret_count, struct ow_error *err)
+{
+	size_t bytes = strlen(argument) + 1;
+	char **parts = malloc(OW_FILE_SET_PARTS * sizeof *parts + bytes);
+	if (!parts)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", argument);
+	char *rest = memcpy(parts + OW_FILE_SET_PARTS, argument, bytes);
+	bool sum = is_sum(argument);
+	unsigned count = 0;
+	int r = 0;
 	while (r == 0 && rest) {
-		char *part = rest, *end = strchr(rest, JOIN);
+		char *part = rest, *end = sum ? strchr(rest, JOIN) : NULL;
 		rest = end ? end + 1 : NULL;
 		if (end)
 			*end = 0;
 		if (!*part)
 			r = ow_error_set(err, EINVAL, "%s: a file is missing before or after +", argument);
-		else if (set->parts == OW_FILE_SET_PARTS)
+		else if (count == OW_FILE_SET_PARTS)
 			r = ow_error_set(err, E2BIG, "%s: more than %u parts", argument, OW_FILE_SET_PARTS);
 		else
-			r = add_one(set, part, err);
-		set->parts++;
+			parts[count++] = part;
 	}
-	set->parts--;
-	free(parts);
-	return r;
+	if (r < 0) {
+		free(parts);
+		return r;
+	}
+	*ret_parts = parts;
+	*ret_count = count;
+	return 0;
 }
 
 /* -- each file once ----------------------------------------------------------------------------------------------- */
@@ -167,21 +187,34 @@ static int drop_repeated(struct ow_file_set *set, struct ow_error *err)
 	return 0;
 }
 
+static int find(char *const *parts, unsigned count, const char *argument, struct ow_file_set *set, struct ow_error *err)
+{
+	int r = 0;
+	for (set->parts = 0; r == 0 && set->parts < count; set->parts++)
+		r = add_one(set, parts[set->parts], err);
+	if (r == 0 && !set->count)
+		r = ow_error_set(err, ENOENT, "%s: there are no files in this folder", argument);
+	return r < 0 ? r : drop_repeated(set, err);
+}
+
 int ow_file_set_find(const char *argument, struct ow_file_set *ret_set, struct ow_error *err)
 {
-	bool folder;
-	glob_t found;
+	char **parts;
+	unsigned count;
 	*ret_set = (struct ow_file_set){0};
-	bool whole = exists(argument, &folder) || !strchr(argument, JOIN);
-	if (!whole && strpbrk(argument, PATTERN_CHARACTERS) && glob(argument, 0, NULL, &found) == 0) {
-		whole = true; /* a pattern with a + in it */
-		globfree(&found);
-	}
-	int r = whole ? add_one(ret_set, argument, err) : add_parts(ret_set, argument, err);
-	ret_set->parts++;
-	if (r == 0 && !ret_set->count)
-		r = ow_error_set(err, ENOENT, "%s: there are no files in this folder", argument);
-	return r < 0 ? r : drop_repeated(ret_set, err);
+	int r = ow_file_set_split(argument, &parts, &count, err);
+	if (r < 0)
+		return r;
+	r = find(parts, count, argument, ret_set, err);
+	free(parts);
+	return r;
+}
+
+int ow_file_set_find_part(const char *part, struct ow_file_set *ret_set, struct ow_error *err)
+{
+	char *only[] = {(char *)part};
+	*ret_set = (struct ow_file_set){0};
+	return find(only, 1, part, ret_set, err);
 }
 
 void ow_file_set_done(struct ow_file_set *set)

@@ -27,6 +27,13 @@ struct ow_file_set {
 
 /* Whether the argument names one file, or nothing that exists. */
 bool ow_file_set_is_file(const char *argument);
+/*
+ * The parts of a sum; one if it is none. An argument that exists, or is a pattern of files that exist, is no sum. The texts are
+ * behind the pointers: free() frees both.
+ */
+int ow_file_set_split(const char *argument, char ***ret_parts, unsigned *ret_count, struct ow_error *err);
 /* Finds the files, each one once. The caller frees the set with ow_file_set_done, also after an error. */
 int ow_file_set_find(const char *argument, struct ow_file_set *ret_set, struct ow_error *err);
+/* The same of one part, which may have a + in its name. */
+int ow_file_set_find_part(const char *part, struct ow_file_set *ret_set, struct ow_error *err);
 void ow_file_set_done(struct ow_file_set *set);

@@ -138,12 +138,10 @@ static int look(struct files_feed *f, struct ow_error *err)
 	struct ow_error why = {""};
 	f->looked_ns = ow_clock_steady_ns();
 	/* A file that is being replaced is missing for a moment; a folder may be empty. */
-	int r = ow_file_set_find(f->argument, &set, &why);
+	int r = ow_file_set_find_part(f->argument, &set, &why);
 	if (r < 0 && r != -ENOENT)
 		*err = why;
 	r = r == -ENOENT ? 0 : r;
-	if (r == 0 && set.parts > 1)
-		r = ow_error_set(err, EINVAL, "files that are joined by + cannot be followed");
 	for (size_t i = 0; r == 0 && i < set.count; i++)
 		r = note_file(f, &set.file[i], err);
 	ow_file_set_done(&set);

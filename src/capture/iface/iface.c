@@ -94,6 +94,11 @@ const char *ow_iface_kind_name(const struct ow_iface *live)
 	return live->ops->name;
 }
 
+const char *ow_iface_name(const struct ow_iface *live)
+{
+	return live->name;
+}
+
 uint16_t ow_iface_linktype(const struct ow_iface *live)
 {
 	return live->linktype;
@@ -247,7 +252,7 @@ bool ow_iface_outage(struct ow_iface *live, struct ow_outage *ret_outage)
 	/* The clock was set back. */
 	if (outage.from_ns > outage.until_ns)
 		outage.from_ns = outage.until_ns;
-	snprintf(outage.cause, sizeof outage.cause, "%.16s %s", live->name, live->why);
+	snprintf(outage.cause, sizeof outage.cause, "%.40s %s", live->name, live->why);
 	live->outage = live->away;
 	live->outage_ns = live->passed_ns < now_ns && live->passed_ns != INT64_MIN ? live->passed_ns : now_ns;
 	*ret_outage = outage;

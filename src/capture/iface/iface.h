@@ -101,6 +101,8 @@ bool ow_iface_is_file(const char *name);
 /* The kind that AUTO chose: "ring", "libpcap", "file". LINKTYPE_ of its frames. */
 const char *ow_iface_kind_name(const struct ow_iface *live);
 uint16_t ow_iface_linktype(const struct ow_iface *live);
+/* Of the interface, file or stream, for messages. */
+const char *ow_iface_name(const struct ow_iface *live);
 
 /*
  * How far it may be read ahead of the other sources, because what is not read waits: INT64_MAX = some intervals (files). 0 =

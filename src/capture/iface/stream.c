@@ -454,7 +454,19 @@ uint32_t ow_stream_snaplen(const struct ow_iface *live)
 	return ((const struct stream *)live)->snaplen;
 }
 
-uint32_t ow_stream_longest(const struct ow_iface *live)
+uint32_t ow_streams_longest(const struct ow_streams *streams)
 {
-	return atomic_load_explicit(&((const struct stream *)live)->longest, memory_order_relaxed);
+	uint32_t longest = 0;
+	for (unsigned i = 0; i < streams->parts; i++) {
+		const struct stream *s = (const struct stream *)streams->part[i];
+		uint32_t its = atomic_load_explicit(&s->longest, memory_order_relaxed);
+		longest = its > longest ? its : longest;
+	}
+	return longest;
+}
+
+void ow_streams_close(const struct ow_streams *streams)
+{
+	for (unsigned i = 0; i < streams->parts; i++)
+		ow_iface_close(streams->part[i]);
 }

@@ -17,6 +17,14 @@ struct ow_stream_options {
 
 int ow_stream_open(const struct ow_stream_options *options, struct ow_iface **ret_live, struct ow_error *err);
 
+/* The captures of one point, which are read together: those of several links, or one. All have the clock of the point. */
+#define OW_STREAM_PARTS 16
+struct ow_streams {
+	struct ow_iface *part[OW_STREAM_PARTS];
+	unsigned parts;
+};
+void ow_streams_close(const struct ow_streams *streams);
+
 /*
  * Before it is read: gathers what comes within timeout_ms, to look at it; reading begins with it. At most
  * OW_STREAM_GATHER frames and OW_STREAM_GATHER_BYTES. Returns how many frames there are now, or a negative errno with err.
@@ -36,4 +44,4 @@ void ow_stream_expect(struct ow_iface *live, int64_t base_ns);
 /* The smallest number of bytes of a frame that the capture keeps, as it declares it; 0 = all. */
 uint32_t ow_stream_snaplen(const struct ow_iface *live);
 /* Bytes of the longest frame so far, on the wire or of the superframe that the host has shown instead. From any thread. */
-uint32_t ow_stream_longest(const struct ow_iface *live);
+uint32_t ow_streams_longest(const struct ow_streams *streams);
