@@ -11,12 +11,14 @@
  */
 #include "estimate/delay_histogram.h"
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "base/coder.h"
 #include "estimate/sample.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define VERSION  1
 #define BITS     OW_DELAY_HISTOGRAM_BITS
@@ -29,16 +31,11 @@
 
 /* -- buckets ------------------------------------------------------------------------------------------------------ */
 
-struct bucket {
-	int32_t key; /* its distance from the bucket of 0, negative below it */
-	uint64_t packets;
-};
-
 /* Buckets one by one, in the order of their keys. */
 struct buckets {
 	int bits;
 	unsigned count;
-	struct bucket bucket[2 * MOST];
+	struct ow_delay_bucket bucket[2 * MOST];
 };
 
 static uint64_t magnitude(int64_t delay_ns)
@@ -88,20 +85,32 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Joins buckets, so that there are 2^bits an octave. */
-static void coarsen(struct buckets *b, int bits)
+/* The key at a lower resolution. */
+static int32_t coarser_key(int32_t key, int bits, int coarser)
+{
+	uint64_t low, high;
+	ends_of(abs(key), bits, &low, &high);
+	int32_t d = distance(low, coarser);
+	return key < 0 ? -d : d;
+}
+
+/* Joins buckets, so that there are 2^coarser an octave. Returns how many are left. */
+static unsigned join(struct ow_delay_bucket *bucket, unsigned count, int bits, int coarser)
 {
 	unsigned kept = 0;
-	for (unsigned i = 0; i < b->count; i++) {
-		uint64_t low, high;
-		ends_of(abs(b->bucket[i].key), b->bits, &low, &high);
-		int32_t d = distance(low, bits), key = b->bucket[i].key < 0 ? -d : d;
-		if (kept && b->bucket[kept - 1].key == key)
-			b->bucket[kept - 1].packets = add(b->bucket[kept - 1].packets, b->bucket[i].packets);
+	for (unsigned i = 0; i < count; i++) {
+		int32_t key = coarser_key(bucket[i].key, bits, coarser);
+		if (kept && bucket[kept - 1].key == key)
+			bucket[kept - 1].packets = add(bucket[kept - 1].packets, bucket[i].packets);
 		else
-			b->bucket[kept++] = (struct bucket){key, b->bucket[i].packets};
+			bucket[kept++] = (struct ow_delay_bucket){key, bucket[i].packets};
 	}
-	b->count = kept;
+	return kept;
+}
+
+static void coarsen(struct buckets *b, int bits)
+{
+	b->count = join(b->bucket, b->count, b->bits, bits);
 	b->bits = bits;
 }
 
@@ -113,7 +122,7 @@ static void append(struct buckets *b, int64_t delay_ns, uint64_t packets)
 		b->bucket[b->count - 1].packets = add(b->bucket[b->count - 1].packets, packets);
 		return;
 	}
-	b->bucket[b->count++] = (struct bucket){key, packets};
+	b->bucket[b->count++] = (struct ow_delay_bucket){key, packets};
 	while (b->count > MOST)
 		coarsen(b, b->bits - 1);
 }
@@ -244,7 +253,7 @@ static bool has_more(const struct bits *bits)
 }
 
 /* The next bucket; false: there are no more, or it is not a code. The first one begins with the key of the minimum. */
-static bool next_bucket(struct bits *bits, struct bucket *bucket)
+static bool next_bucket(struct bits *bits, struct ow_delay_bucket *bucket)
 {
 	if (!has_more(bits))
 		return false;
@@ -269,7 +278,7 @@ static struct bits code_of(const struct ow_delay_histogram *h)
 static void decode_buckets(const struct ow_delay_histogram *h, struct buckets *b)
 {
 	struct bits bits = code_of(h);
-	struct bucket bucket = {0};
+	struct ow_delay_bucket bucket = {0};
 	b->bits = h->bits;
 	b->count = 0;
 	while (b->count < MOST && next_bucket(&bits, &bucket))
@@ -345,7 +354,7 @@ static void unite(const struct buckets *a, const struct buckets *b, struct bucke
 	ret_all->bits = a->bits;
 	ret_all->count = 0;
 	while (i < a->count || k < b->count) {
-		struct bucket *to = &ret_all->bucket[ret_all->count++];
+		struct ow_delay_bucket *to = &ret_all->bucket[ret_all->count++];
 		bool from_a = i < a->count && (k == b->count || a->bucket[i].key <= b->bucket[k].key);
 		*to = from_a ? a->bucket[i++] : b->bucket[k++];
 		if (from_a && k < b->count && b->bucket[k].key == to->key)
@@ -381,16 +390,22 @@ void ow_delay_histogram_merge(struct ow_delay_histogram *histogram, const struct
 
 /* -- reading ------------------------------------------------------------------------------------------------------ */
 
+/* Minimum and maximum are exact. */
+static void ends_in(const struct ow_delay_histogram *h, int32_t key, double *ret_low_ns, double *ret_high_ns)
+{
+	range_of(key, h->bits, ret_low_ns, ret_high_ns);
+	*ret_low_ns = fmax(*ret_low_ns, (double)h->min_ns);
+	*ret_high_ns = fmin(*ret_high_ns, (double)h->max_ns);
+}
+
 void ow_delay_histogram_each(const struct ow_delay_histogram *histogram, ow_delay_histogram_bucket bucket, void *arg)
 {
 	struct bits bits = code_of(histogram);
-	struct bucket at = {0};
+	struct ow_delay_bucket at = {0};
 	while (next_bucket(&bits, &at)) {
 		double low_ns, high_ns;
-		range_of(at.key, histogram->bits, &low_ns, &high_ns);
-		/* Minimum and maximum are exact. */
-		bucket(arg, fmax(low_ns, (double)histogram->min_ns), fmin(high_ns, (double)histogram->max_ns),
-		       at.packets);
+		ends_in(histogram, at.key, &low_ns, &high_ns);
+		bucket(arg, low_ns, high_ns, at.packets);
 	}
 }
 
@@ -401,33 +416,26 @@ double ow_delay_histogram_error(const struct ow_delay_histogram *histogram)
 	return bits >= 0 ? ldexp(1, -bits - 1) : (ldexp(1, 1 << -bits) - 1) / 2;
 }
 
-/* Finds the bucket of a rank, from 1. */
+/* The bucket of a rank, and the delay of that rank. */
 struct finding {
-	double rank, below;
-	bool found;
 	double low_ns, high_ns, value_ns;
 };
 
-static void find(void *arg, double low_ns, double high_ns, uint64_t packets)
-{
-	struct finding *f = arg;
-	double n = (double)packets;
-	if (!f->found) {
-		f->low_ns = low_ns;
-		f->high_ns = high_ns;
-		/* As if the packets of a bucket were equally far from each other. */
-		f->value_ns = low_ns + (high_ns - low_ns) * fmin(1, fmax(0, (f->rank - f->below - .5) / n));
-	}
-	f->below += n;
-	f->found |= f->below >= f->rank;
-}
-
 static struct finding at_share(const struct ow_delay_histogram *h, double share)
 {
-	double n = (double)h->packets;
-	/* Tolerates rounding in the last digits: 0.9 of 10 is the ninth. */
-	struct finding f = {.rank = fmin(n, fmax(1, ceil(share * n * (1 - 1e-12))))};
-	ow_delay_histogram_each(h, find, &f);
+	struct bits bits = code_of(h);
+	struct ow_delay_bucket at = {0};
+	struct finding f = {0};
+	double n = (double)h->packets, below = 0, upto = 0;
+	/* From 1. Tolerates rounding in the last digits: 0.9 of 10 is the ninth. */
+	double rank = fmin(n, fmax(1, ceil(share * n * (1 - 1e-12))));
+	while (upto < rank && next_bucket(&bits, &at)) {
+		below = upto;
+		upto += (double)at.packets;
+	}
+	ends_in(h, at.key, &f.low_ns, &f.high_ns);
+	/* As if the packets of a bucket were equally far from each other. */
+	f.value_ns = f.low_ns + (f.high_ns - f.low_ns) * fmin(1, fmax(0, (rank - below - .5) / (double)at.packets));
 	return f;
 }
 
@@ -447,6 +455,11 @@ static void widen_by_sample(const struct ow_delay_histogram *h, double *low, dou
 	}
 }
 
+static bool is_same(double a, double b)
+{
+	return !(a < b) && !(a > b);
+}
+
 struct ow_value ow_delay_histogram_quantile(const struct ow_delay_histogram *histogram, double q, uint64_t missing)
 {
 	double n = (double)histogram->packets, all = n + (double)missing;
@@ -457,10 +470,11 @@ struct ow_value ow_delay_histogram_quantile(const struct ow_delay_histogram *his
 		widen_by_sample(histogram, &low, &high);
 	struct finding f = at_share(histogram, q);
 	struct ow_value v = {OW_VALUE_ESTIMATED, f.value_ns, -INFINITY, INFINITY, OW_NO_REASON};
+	/* Most often all delays are known, and it is the same bucket. */
 	if (low > 0)
-		v.low = fmin(at_share(histogram, low).low_ns, v.value);
+		v.low = fmin((is_same(low, q) ? f : at_share(histogram, low)).low_ns, v.value);
 	if (high <= 1)
-		v.high = fmax(at_share(histogram, high).high_ns, v.value);
+		v.high = fmax((is_same(high, q) ? f : at_share(histogram, high)).high_ns, v.value);
 	if (missing && isinf(v.low) && isinf(v.high))
 		return ow_value_none(OW_REASON_DELAYS_ELSEWHERE);
 	v.status = v.low == v.high ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED;
@@ -500,13 +514,17 @@ size_t ow_delay_histogram_encode(const struct ow_delay_histogram *histogram,
 }
 
 /* Counts the packets. The buckets begin with that of the minimum; they must end with that of the maximum. */
-static bool check_buckets(struct ow_delay_histogram *h)
+static bool read_buckets(struct ow_delay_histogram *h, struct buckets *b)
 {
 	struct bits bits = code_of(h);
-	struct bucket bucket = {0};
-	while (next_bucket(&bits, &bucket))
+	struct ow_delay_bucket bucket = {0};
+	b->bits = h->bits;
+	b->count = 0;
+	while (b->count < MOST && next_bucket(&bits, &bucket)) {
+		b->bucket[b->count++] = bucket;
 		h->packets = add(h->packets, bucket.packets);
-	return !bits.failed && h->packets && bucket.key == bits.last && bits.at + 8 > bits.size;
+	}
+	return !bits.failed && h->packets && bucket.key == bits.last && bits.at + 8 > bits.size && !has_more(&bits);
 }
 
 static bool stand_for_packets(const struct ow_delay_histogram *h)
@@ -514,10 +532,9 @@ static bool stand_for_packets(const struct ow_delay_histogram *h)
 	return h->samples <= h->packets && (unsigned __int128)h->samples * h->weight >= h->packets;
 }
 
-int ow_delay_histogram_decode(const uint8_t *bytes, size_t size, struct ow_delay_histogram *ret_histogram,
-                              struct ow_error *err)
+static int decode(const uint8_t *bytes, size_t size, struct ow_delay_histogram *h, struct buckets *b,
+                  struct ow_error *err)
 {
-	struct ow_delay_histogram *h = ret_histogram;
 	struct ow_coder coder = {
 		.does = OW_CODER_READS, .from = bytes, .size = size, .message = "histogram", .err = err};
 	*h = (struct ow_delay_histogram){.packets = 0};
@@ -528,11 +545,109 @@ int ow_delay_histogram_decode(const uint8_t *bytes, size_t size, struct ow_delay
 		ow_coder_fail(&coder, "code", "is too long");
 	for (; !coder.failed && coder.at < size; coder.at++)
 		h->code[h->used++] = bytes[coder.at];
-	if (!coder.failed && !check_buckets(h))
+	if (!coder.failed && !read_buckets(h, b))
 		ow_coder_fail(&coder, "code", "is not one of buckets");
 	if (!coder.failed && !stand_for_packets(h))
 		ow_coder_fail(&coder, "samples", "do not stand for the packets");
 	if (coder.failed)
 		*h = (struct ow_delay_histogram){.packets = 0};
 	return coder.failed;
+}
+
+int ow_delay_histogram_decode(const uint8_t *bytes, size_t size, struct ow_delay_histogram *ret_histogram,
+                              struct ow_error *err)
+{
+	struct buckets buckets;
+	return decode(bytes, size, ret_histogram, &buckets, err);
+}
+
+/* -- sums --------------------------------------------------------------------------------------------------------- */
+
+static void coarsen_sum(struct ow_delay_histogram_sum *sum, int bits)
+{
+	sum->count = join(sum->bucket, sum->count, sum->bits, bits);
+	sum->bits = bits;
+}
+
+/* Inserts buckets that the sum does not have. */
+static int insert(struct ow_delay_histogram_sum *sum, const struct ow_delay_bucket *fresh, unsigned count)
+{
+	unsigned from = sum->count, to = sum->count + count;
+	int r = OW_GROW(sum->bucket, sum->room, to);
+	if (r < 0)
+		return r;
+	sum->count = to;
+	while (count > 0) {
+		bool is_fresh = !from || sum->bucket[from - 1].key < fresh[count - 1].key;
+		sum->bucket[--to] = is_fresh ? fresh[--count] : sum->bucket[--from];
+	}
+	/* So many do not fit at this resolution. */
+	while (sum->count > MOST)
+		coarsen_sum(sum, sum->bits - 1);
+	return 0;
+}
+
+/* Most of the buckets are usually there. Returns how many are not. */
+static unsigned add_known(struct ow_delay_histogram_sum *sum, const struct buckets *b,
+                          struct ow_delay_bucket ret_fresh[MOST])
+{
+	unsigned i = 0, count = 0;
+	for (unsigned k = 0; k < b->count; k++) {
+		int32_t key = b->bucket[k].key;
+		while (i < sum->count && sum->bucket[i].key < key)
+			i++;
+		if (i < sum->count && sum->bucket[i].key == key)
+			sum->bucket[i].packets = add(sum->bucket[i].packets, b->bucket[k].packets);
+		else
+			ret_fresh[count++] = b->bucket[k];
+	}
+	return count;
+}
+
+/* The code of a sum never becomes shorter: so it is enough to choose the resolution at its end. */
+int ow_delay_histogram_sum_add(struct ow_delay_histogram_sum *sum, const uint8_t *bytes, size_t size)
+{
+	struct ow_delay_histogram h;
+	struct ow_delay_bucket fresh[MOST];
+	struct buckets b;
+	bool is_first = !sum->count;
+	int r = decode(bytes, size, &h, &b, NULL);
+	if (r < 0 || !h.packets)
+		return r;
+	if (is_first)
+		sum->bits = b.bits;
+	else if (sum->bits > b.bits)
+		coarsen_sum(sum, b.bits);
+	else if (sum->bits < b.bits)
+		coarsen(&b, sum->bits);
+	unsigned count = add_known(sum, &b, fresh);
+	r = count ? insert(sum, fresh, count) : 0;
+	sum->samples = add(is_first ? 0 : sum->samples, h.samples);
+	sum->weight = is_first || h.weight > sum->weight ? h.weight : sum->weight;
+	sum->min_ns = is_first || h.min_ns < sum->min_ns ? h.min_ns : sum->min_ns;
+	sum->max_ns = is_first || h.max_ns > sum->max_ns ? h.max_ns : sum->max_ns;
+	return r;
+}
+
+void ow_delay_histogram_sum_take(struct ow_delay_histogram_sum *sum, struct ow_delay_histogram *ret_histogram)
+{
+	struct buckets all;
+	*ret_histogram = (struct ow_delay_histogram){.packets = 0};
+	if (!sum->count)
+		return;
+	all.bits = sum->bits;
+	all.count = sum->count;
+	memcpy(all.bucket, sum->bucket, sum->count * sizeof *all.bucket);
+	ret_histogram->samples = sum->samples;
+	ret_histogram->weight = sum->weight;
+	ret_histogram->min_ns = sum->min_ns;
+	ret_histogram->max_ns = sum->max_ns;
+	encode_buckets(&all, ret_histogram);
+	sum->count = 0;
+}
+
+void ow_delay_histogram_sum_done(struct ow_delay_histogram_sum *sum)
+{
+	free(sum->bucket);
+	*sum = (struct ow_delay_histogram_sum){0};
 }

@@ -58,3 +58,21 @@ size_t ow_delay_histogram_encode(const struct ow_delay_histogram *histogram,
                                  uint8_t ret_bytes[OW_DELAY_HISTOGRAM_BYTES]);
 int ow_delay_histogram_decode(const uint8_t *bytes, size_t size, struct ow_delay_histogram *ret_histogram,
                               struct ow_error *err);
+
+/* A sum that is being made, for many histograms: the same as merging them one by one. Zeros are an empty one. */
+struct ow_delay_bucket {
+	int32_t key; /* its distance from the bucket of 0, negative below it */
+	uint64_t packets;
+};
+struct ow_delay_histogram_sum {
+	uint64_t samples, weight;
+	int64_t min_ns, max_ns;
+	int bits;
+	struct ow_delay_bucket *bucket;
+	unsigned count, room;
+};
+/* Adds the bytes of one. -EPROTO: they are none, and the sum is as before. -ENOMEM: the sum is not complete. */
+int ow_delay_histogram_sum_add(struct ow_delay_histogram_sum *sum, const uint8_t *bytes, size_t size);
+/* The sum is empty then. */
+void ow_delay_histogram_sum_take(struct ow_delay_histogram_sum *sum, struct ow_delay_histogram *ret_histogram);
+void ow_delay_histogram_sum_done(struct ow_delay_histogram_sum *sum);

@@ -107,6 +107,14 @@ char *ow_stored_sum_sql(const struct ow_stored *stored)
 	return query;
 }
 
+/* The sum that rows of a lane were added to last: its histogram is encoded when rows of another one come. */
+struct open_sum {
+	size_t sum;
+	struct ow_delay_histogram_sum delays;
+};
+/* One takes some kB. */
+#define OPEN_MAX 4096
+
 /* A pass over the results. */
 struct pass {
 	struct ow_stored *stored;
@@ -115,7 +123,9 @@ struct pass {
 	size_t *current;          /* sum of each lane, SIZE_MAX: none yet */
 	int64_t *end;             /* end of each lane's last interval */
 	bool *twice;              /* packets of each lane are those of others as well */
+	struct open_sum *open;    /* of each lane; NULL: there are too many lanes */
 	int64_t from_ns, till_ns; /* the hour or day that was computed last */
+	bool no_memory;           /* a sum is not complete */
 	bool gaps;                /* absent intervals are missing, not excluded by the filter */
 };
 
@@ -258,13 +268,32 @@ static void pool(struct ow_stored_sum *sum, double weight, double mean, double s
 	sum->weight = both;
 }
 
-static void add_histogram(struct ow_stored_sum *sum, struct ow_statement *row)
+static void close_sum(struct pass *p, struct open_sum *open)
 {
 	struct ow_delay_histogram delays;
-	size_t size = 0;
+	ow_delay_histogram_sum_take(&open->delays, &delays);
+	if (delays.packets)
+		ow_delay_histogram_merge(&p->sums->sum[open->sum].delays, &delays);
+}
+
+static void add_histogram(struct pass *p, size_t lane, struct ow_stored_sum *sum, struct ow_statement *row)
+{
+	size_t size = 0, at = (size_t)(sum - p->sums->sum);
 	const void *bytes = ow_column_bytes(row, HISTOGRAM, &size);
-	if (bytes && ow_delay_histogram_decode(bytes, size, &delays, NULL) == 0)
-		ow_delay_histogram_merge(&sum->delays, &delays);
+	struct open_sum *open = p->open ? &p->open[lane] : NULL;
+	struct ow_delay_histogram delays;
+	if (!bytes)
+		return;
+	if (!open) {
+		if (ow_delay_histogram_decode(bytes, size, &delays, NULL) == 0)
+			ow_delay_histogram_merge(&sum->delays, &delays);
+		return;
+	}
+	if (open->sum != at) {
+		close_sum(p, open);
+		open->sum = at;
+	}
+	p->no_memory |= ow_delay_histogram_sum_add(&open->delays, bytes, size) == -ENOMEM;
 }
 
 /* Whether its delays are no delays, see ow_result_clock_known. */
@@ -275,8 +304,8 @@ static bool is_without_clock(struct ow_statement *row)
 }
 
 /* counts: of this row, of packets. */
-static void add_delays(struct pass *p, struct ow_stored_sum *sum, struct ow_statement *row, int64_t start_ns,
-                       const struct ow_interval_result *counts)
+static void add_delays(struct pass *p, size_t lane, struct ow_stored_sum *sum, struct ow_statement *row,
+                       int64_t start_ns, const struct ow_interval_result *counts)
 {
 	double mean, stddev = 0, value;
 	/* Packets whose delay is known; a method that samples has fewer delays than its numbers stand for. */
@@ -290,7 +319,7 @@ static void add_delays(struct pass *p, struct ow_stored_sum *sum, struct ow_stat
 		sum->samples += packets;
 		sum->rows++;
 		note_extreme(&sum->mean, mean, start_ns);
-		add_histogram(sum, row);
+		add_histogram(p, lane, sum, row);
 	}
 	if (real_at(row, MIN, &value))
 		note_extreme(&sum->min_ns, value, start_ns);
@@ -521,10 +550,10 @@ static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *er
 	add_counts(p->twice[lane] ? &aside : sum, row, &counts);
 	add_loss(sum, row, start, &counts);
 	if (!is_without_clock(row)) {
-		add_delays(p, sum, row, start, &counts);
+		add_delays(p, lane, sum, row, start, &counts);
 		add_clocks(sum, row);
 	}
-	return 0;
+	return p->no_memory ? ow_error_set(err, ENOMEM, "%s: out of memory", p->stored->source.name) : 0;
 }
 
 static int make_room(struct pass *p, struct ow_error *err)
@@ -536,6 +565,7 @@ static int make_room(struct pass *p, struct ow_error *err)
 	if (!p->current || !p->end || !p->twice)
 		return ow_error_set(err, ENOMEM, "not enough memory for %zu lanes", lanes);
 	find_twice(p);
+	p->open = lanes <= OPEN_MAX ? calloc(lanes + 1, sizeof *p->open) : NULL;
 	for (size_t i = 0; i < lanes; i++) {
 		p->current[i] = SIZE_MAX;
 		p->end[i] = INT64_MIN;
@@ -610,6 +640,12 @@ int ow_stored_summarise(struct ow_stored *stored, const struct ow_stored_sum_opt
 	if (options->group == OW_STORED_BIN && options->bin_ns <= 0)
 		return ow_error_set(err, EINVAL, "bins need a width");
 	int r = run(&p, err);
+	for (size_t i = 0; p.open && i < stored->lanes; i++) {
+		if (r == 0)
+			close_sum(&p, &p.open[i]);
+		ow_delay_histogram_sum_done(&p.open[i].delays);
+	}
+	free(p.open);
 	free(p.current);
 	free(p.twice);
 	free(p.end);

@@ -152,10 +152,9 @@ static double missing_in(const struct series *s, size_t bin)
 	return s->length_ns > 0 && from < to ? (double)((to - from) / s->length_ns) : 0;
 }
 
-static double quantile(const struct ow_stored_sum *sum, double q, int which)
+static double known(const struct ow_value *v, double number)
 {
-	struct ow_value v = ow_stored_sum_quantile(sum, q);
-	return v.status == OW_VALUE_NONE ? NAN : which < 0 ? v.low : which > 0 ? v.high : v.value;
+	return v->status == OW_VALUE_NONE ? NAN : number;
 }
 
 enum number {
@@ -202,14 +201,16 @@ static double extreme(const struct ow_stored_extreme *e, bool high)
 
 static void delays_of(const struct ow_stored_sum *sum, double value[NUMBERS])
 {
+	struct ow_value p50 = ow_stored_sum_quantile(sum, 0.5), p90 = ow_stored_sum_quantile(sum, 0.9),
+			p99 = ow_stored_sum_quantile(sum, 0.99);
 	value[MIN] = ow_stored_sum_min(sum);
 	value[MAX] = ow_stored_sum_max(sum);
 	value[MEAN] = ow_stored_sum_mean(sum);
-	value[P50] = quantile(sum, 0.5, 0);
-	value[P90] = quantile(sum, 0.9, 0);
-	value[P99] = quantile(sum, 0.99, 0);
-	value[P99_LOW] = quantile(sum, 0.99, -1);
-	value[P99_HIGH] = quantile(sum, 0.99, 1);
+	value[P50] = known(&p50, p50.value);
+	value[P90] = known(&p90, p90.value);
+	value[P99] = known(&p99, p99.value);
+	value[P99_LOW] = known(&p99, p99.low);
+	value[P99_HIGH] = known(&p99, p99.high);
 	value[MEAN_LOW] = extreme(&sum->mean, false);
 	value[MEAN_HIGH] = extreme(&sum->mean, true);
 	value[P99_WORST] = extreme(&sum->p99_ns, true);
@@ -320,6 +321,7 @@ static int answer(struct ow_call *call, struct series *s, struct ow_error *err)
 		if (bin >= 0 && (size_t)bin < s->bins)
 			s->bin[bin] = &sums.sum[i];
 	}
+	ow_notices_end(&s->notices);
 	r = put_series(call, s, err);
 	ow_stored_sums_done(&sums);
 	return r;

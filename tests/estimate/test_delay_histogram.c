@@ -127,6 +127,21 @@ static void add_up(struct ow_random *r, const struct ow_delay_histogram part[PAR
 	*ret = left[0];
 }
 
+/* From any of them on, as bytes, and some that are none. */
+static void add_bytes(struct ow_random *r, const struct ow_delay_histogram part[PARTS], struct ow_delay_histogram *ret)
+{
+	struct ow_delay_histogram_sum sum = {0};
+	uint8_t bytes[OW_DELAY_HISTOGRAM_BYTES];
+	size_t first = ow_random_below(r, PARTS);
+	for (size_t i = 0; i < PARTS; i++) {
+		size_t size = ow_delay_histogram_encode(&part[(first + i) % PARTS], bytes);
+		assert_int_equal(ow_delay_histogram_sum_add(&sum, bytes, size), 0);
+		assert_true(!size || ow_delay_histogram_sum_add(&sum, bytes, size - 1) < 0);
+	}
+	ow_delay_histogram_sum_take(&sum, ret);
+	ow_delay_histogram_sum_done(&sum);
+}
+
 static void sums_are_those_of_all_delays(void **state)
 {
 	(void)state;
@@ -140,6 +155,10 @@ static void sums_are_those_of_all_delays(void **state)
 			add_up(&r, part, &sum);
 			check_equal(&sum, &all);
 		}
+		add_bytes(&r, part, &sum);
+		check_equal(&sum, &all);
+		assert_int_equal(sum.min_ns, all.min_ns);
+		assert_int_equal(sum.max_ns, all.max_ns);
 	}
 }
 
