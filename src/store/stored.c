@@ -591,6 +591,23 @@ int ow_stored_events(struct ow_stored *stored, uint64_t limit, ow_stored_each_ev
 	return r;
 }
 
+int ow_stored_events_count(struct ow_stored *stored, uint64_t *ret_count, struct ow_error *err)
+{
+	struct ow_statement *statement = NULL;
+	*ret_count = 0;
+	if (stored->source.version < OW_EVENT_ROW_SINCE)
+		return 0;
+	int r = prepare_events(stored, "count(*)", "", &statement, err);
+	if (r < 0)
+		return r;
+	if (ow_step(statement) == OW_STEP_ROW)
+		*ret_count = (uint64_t)ow_column_integer(statement, 0);
+	else
+		r = ow_stored_source_fail(&stored->source, err);
+	ow_statement_free(statement);
+	return r;
+}
+
 /* -- CSV ---------------------------------------------------------------------------------------------------------- */
 
 static void put_lane_cells(FILE *out, const struct ow_stored_lane *lane)

@@ -106,6 +106,8 @@ typedef int ow_stored_each_event(void *arg, const struct ow_flow_event *event);
  * earlier versions have none. */
 int ow_stored_events(struct ow_stored *stored, uint64_t limit, ow_stored_each_event *each, void *arg,
                      struct ow_error *err);
+/* How many there are. */
+int ow_stored_events_count(struct ow_stored *stored, uint64_t *ret_count, struct ow_error *err);
 
 /* All columns as they are stored (docs/store.md), with the names of the lane. *ret_rows: their number. */
 int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t *ret_rows, struct ow_error *err);

@@ -106,7 +106,7 @@ struct events {
 	struct ow_call *call;
 	struct event *event;
 	size_t count, room;
-	uint64_t omitted;
+	uint64_t omitted; /* older ones that were not read */
 	bool no_memory;
 };
 
@@ -193,6 +193,19 @@ static void add_incident(void *arg, const struct ow_verdict *v)
 	end_event(e, out);
 }
 
+/* The newest ones of flows. */
+static int collect_flow_events(struct events *e, uint64_t limit, struct ow_error *err)
+{
+	uint64_t all = 0;
+	int r = ow_stored_events_count(e->call->stored, &all, err);
+	if (r == 0)
+		r = ow_stored_events(e->call->stored, limit, on_flow_event, e, err);
+	/* More may have come since they were counted. */
+	if (r == 0 && all > e->count)
+		e->omitted += all - e->count;
+	return r;
+}
+
 /* Times that were not measured, and clocks: from hours if it is long ago, so its ends are then those of hours. */
 static int collect_notices(struct events *e, struct ow_error *err)
 {
@@ -209,6 +222,7 @@ static int collect_notices(struct events *e, struct ow_error *err)
 	if (r < 0)
 		return r;
 	ow_stored_sums_done(&sums);
+	ow_notices_end(&notices);
 	for (size_t i = 0; i < notices.count; i++)
 		add_notice(e, &notices.notice[i]);
 	e->no_memory |= notices.no_memory;
@@ -230,7 +244,9 @@ static void put_events(struct ow_json *json, const struct events *e, size_t limi
 	for (size_t i = 0; i < e->count && i < limit; i++)
 		ow_json_raw(json, NULL, e->event[i].json);
 	ow_json_end(json);
-	ow_json_flag(json, "truncated", e->count > limit || e->omitted);
+	uint64_t omitted = e->omitted + (e->count > limit ? e->count - limit : 0);
+	ow_json_flag(json, "truncated", omitted > 0);
+	ow_json_count(json, "omitted", omitted);
 	ow_json_end(json);
 }
 
@@ -258,7 +274,7 @@ int ow_api_events(struct ow_call *call, struct ow_error *err)
 	if (r == 0)
 		r = ow_query_number(call->query, "limit", 1, EVENTS_MAX, &limit, err);
 	if (r == 0)
-		r = ow_stored_events(call->stored, (uint64_t)limit, on_flow_event, &e, err);
+		r = collect_flow_events(&e, (uint64_t)limit, err);
 	if (r == 0)
 		r = collect_notices(&e, err);
 	if (r == 0)

@@ -3,36 +3,91 @@
 #include "web/notices.h"
 
 #include "base/array.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* So many notices are looked through for the one before of the same lane. */
-#define BACK 512
-
-static struct ow_notice *last_of(struct ow_notices *n, const struct ow_notice *notice)
+static int by_value(const void *a, const void *b)
 {
-	for (size_t i = n->count; i > 0 && n->count - i < BACK; i--) {
-		struct ow_notice *before = &n->notice[i - 1];
-		if (before->lane == notice->lane && before->of_clock == notice->of_clock)
-			return before;
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* The start of the first of the newest `limit` ones; *ret_more: how many that start before or with it are to go. */
+static int find_first(const struct ow_notices *n, int64_t *ret_first_ns, size_t *ret_more)
+{
+	size_t omitted = n->count - n->limit, before = 0;
+	int64_t *start = reallocarray(NULL, n->count, sizeof *start);
+	if (!start)
+		return -ENOMEM;
+	for (size_t i = 0; i < n->count; i++)
+		start[i] = n->notice[i].start_ns;
+	qsort(start, n->count, sizeof *start, by_value);
+	*ret_first_ns = start[omitted];
+	while (start[before] < start[omitted])
+		before++;
+	*ret_more = omitted - before;
+	free(start);
+	return 0;
+}
+
+static void note_last(struct ow_notices *n, size_t at)
+{
+	if (!n->notice[at].of_clock)
+		n->last[n->notice[at].lane] = at + 1;
+}
+
+void ow_notices_end(struct ow_notices *n)
+{
+	int64_t first_ns;
+	size_t more, kept = 0;
+	if (n->count <= n->limit)
+		return;
+	if (find_first(n, &first_ns, &more) < 0) {
+		n->no_memory = true;
+		return;
 	}
-	return NULL;
+	n->omitted += n->count - n->limit;
+	memset(n->last, 0, n->lanes * sizeof *n->last);
+	for (size_t i = 0; i < n->count; i++) {
+		int64_t start_ns = n->notice[i].start_ns;
+		if (start_ns < first_ns)
+			continue;
+		if (start_ns == first_ns && more) {
+			more--;
+			continue;
+		}
+		n->notice[kept] = n->notice[i];
+		note_last(n, kept++);
+	}
+	n->count = kept;
+}
+
+static int make_room(struct ow_notices *n, size_t lane)
+{
+	int r = OW_GROW_ZEROED(n->last, n->lanes, lane + 1);
+	return r < 0 ? r : OW_GROW(n->notice, n->room, n->count + 1);
 }
 
 static void add(struct ow_notices *n, const struct ow_notice *notice)
 {
-	struct ow_notice *before = notice->of_clock ? NULL : last_of(n, notice);
+	if (make_room(n, notice->lane) < 0) {
+		n->no_memory = true;
+		return;
+	}
+	size_t at = notice->of_clock ? 0 : n->last[notice->lane];
+	struct ow_notice *before = at ? &n->notice[at - 1] : NULL;
 	if (before && before->status == notice->status && strcmp(before->text, notice->text) == 0 &&
 	    notice->start_ns <= before->end_ns) {
 		before->end_ns = notice->end_ns;
 		before->intervals += notice->intervals;
-	} else if (n->count == n->limit) {
-		n->omitted++;
-	} else if (OW_GROW(n->notice, n->room, n->count + 1) < 0) {
-		n->no_memory = true;
-	} else {
-		n->notice[n->count++] = *notice;
+		return;
 	}
+	n->notice[n->count++] = *notice;
+	note_last(n, n->count - 1);
+	/* Seldom, so that it costs little for each. */
+	if (n->count >= 2 * n->limit + 16)
+		ow_notices_end(n);
 }
 
 void ow_notices_add(void *arg, const struct ow_stored_notice *row)
@@ -57,5 +112,6 @@ void ow_notices_add(void *arg, const struct ow_stored_notice *row)
 void ow_notices_done(struct ow_notices *notices)
 {
 	free(notices->notice);
+	free(notices->last);
 	*notices = (struct ow_notices){0};
 }

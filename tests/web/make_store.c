@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a store quickly: make_store FILE [SEGMENTS [SECONDS [MINUTE_DAYS [DAYS [END]]]]]
+ * Makes a store: make_store FILE [NAME=NUMBER]...
  *
- * SEGMENTS (100) with two lanes each between points of a ring with chords; results of seconds for the last SECONDS (3600),
- * stored as a point does; minutes for MINUTE_DAYS (2) before them, hours and days for DAYS (90). END: the end of the last
- * second, seconds since 1970 (now). Hours that have minutes are their sums, and days those of their hours. The first segment
- * loses packets in the last 10 minutes, the second is slower; the third is not measured for five minutes.
+ *   segments=100     with two lanes each, between points of a ring with chords
+ *   seconds=3600     results of seconds, stored as a point does
+ *   minutes=2880     sums of minutes before them
+ *   hours=2160       sums of hours before these, and of the days that they are
+ *   days=0           sums of days before these
+ *   end=NOW          the end of the last second, in seconds since 1970
+ *
+ * Hours that have minutes are their sums, and days those of their hours. The first
+ * segment loses packets in the last 10 minutes, the second is slower; the third is not measured for five minutes.
  */
 #include "base/clock.h"
 #include "base/hash.h"
@@ -20,10 +25,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLES  64
-#define VARIANTS 8
-#define HOUR_NS  (3600 * OW_NS_PER_S)
-#define DAY_NS   (24 * HOUR_NS)
+#define SAMPLES   64
+#define VARIANTS  8
+#define MINUTE_NS (60 * OW_NS_PER_S)
+#define HOUR_NS   (60 * MINUTE_NS)
+#define DAY_NS    (24 * HOUR_NS)
 
 struct lane {
 	struct ow_interval_result names;
@@ -34,7 +40,8 @@ struct lane {
 
 struct maker {
 	const char *path;
-	int64_t segments, end_ns, seconds_ns, minutes_ns, hours_ns; /* since when there are seconds, minutes, hours */
+	int64_t segments, end_ns;
+	int64_t seconds_ns, minutes_ns, hours_ns, days_ns; /* since when there are seconds, minutes, hours, days */
 	struct lane *lane;
 };
 
@@ -150,42 +157,71 @@ static int insert(struct tables *t, enum ow_period period, int64_t lane, struct 
 	return code == SQLITE_DONE ? 0 : ow_database_fail(&t->database, err);
 }
 
-/* An hour from its minutes, or, of long ago, from two results. */
-static int make_hour(const struct maker *m, struct tables *t, int64_t lane, int64_t hour_ns, struct ow_error *err)
+/* Of long ago: from two results. */
+static void make_half(const struct maker *m, struct ow_rollup *rollup, int64_t lane, int64_t at_ns, int64_t length_ns)
+{
+	struct ow_interval_result r;
+	ow_rollup_begin(rollup, at_ns, length_ns);
+	for (int half = 0; half < 2; half++) {
+		make_result(m, lane, at_ns + half * length_ns / 2, length_ns / 2, &r);
+		ow_rollup_add(rollup, &r);
+	}
+}
+
+/* The minutes of an hour, up to the first second. */
+static int make_minutes(const struct maker *m, struct tables *t, int64_t lane, int64_t hour_ns, struct ow_error *err)
 {
 	struct ow_interval_result r, sum;
-	bool has_minutes = hour_ns >= m->minutes_ns;
-	int64_t step_ns = (has_minutes ? 60 : 1800) * OW_NS_PER_S;
 	int e = 0;
 	ow_rollup_begin(t->hour, hour_ns, HOUR_NS);
-	for (int64_t at = hour_ns; e == 0 && at < hour_ns + HOUR_NS; at += step_ns) {
-		ow_rollup_begin(t->minute, at, 60 * OW_NS_PER_S);
-		make_result(m, lane, at, step_ns, &r);
+	for (int64_t at = hour_ns; e == 0 && at < hour_ns + HOUR_NS && at < m->seconds_ns; at += MINUTE_NS) {
+		ow_rollup_begin(t->minute, at, MINUTE_NS);
+		make_result(m, lane, at, MINUTE_NS, &r);
 		ow_rollup_add(t->minute, &r);
-		if (has_minutes)
-			e = insert(t, OW_PERIOD_MINUTE, lane, t->minute, &sum, err);
-		else
-			ow_rollup_result(t->minute, &sum);
+		e = insert(t, OW_PERIOD_MINUTE, lane, t->minute, &sum, err);
 		ow_rollup_add(t->hour, &sum);
 	}
-	if (e == 0)
-		e = insert(t, OW_PERIOD_HOUR, lane, t->hour, &sum, err);
-	ow_rollup_add(t->day, &sum);
 	return e;
+}
+
+/* The store itself adds up hours and days in which there are seconds. */
+static int make_hour(const struct maker *m, struct tables *t, int64_t lane, int64_t hour_ns, struct ow_error *err)
+{
+	struct ow_interval_result sum;
+	int e = 0;
+	if (hour_ns < m->minutes_ns)
+		make_half(m, t->hour, lane, hour_ns, HOUR_NS);
+	else
+		e = make_minutes(m, t, lane, hour_ns, err);
+	if (e == 0 && hour_ns + HOUR_NS <= m->seconds_ns) {
+		e = insert(t, OW_PERIOD_HOUR, lane, t->hour, &sum, err);
+		ow_rollup_add(t->day, &sum);
+	}
+	return e;
+}
+
+static int make_day(const struct maker *m, struct tables *t, int64_t lane, int64_t day_ns, struct ow_error *err)
+{
+	struct ow_interval_result sum;
+	int r = 0;
+	if (day_ns < m->hours_ns)
+		make_half(m, t->day, lane, day_ns, DAY_NS);
+	else
+		ow_rollup_begin(t->day, day_ns, DAY_NS);
+	for (int64_t hour = day_ns; r == 0 && hour < day_ns + DAY_NS && hour < m->seconds_ns; hour += HOUR_NS) {
+		if (hour >= m->hours_ns)
+			r = make_hour(m, t, lane, hour, err);
+	}
+	return r < 0 || day_ns < m->days_ns || day_ns + DAY_NS > m->seconds_ns
+	               ? r
+	               : insert(t, OW_PERIOD_DAY, lane, t->day, &sum, err);
 }
 
 static int make_history(const struct maker *m, struct tables *t, int64_t lane, struct ow_error *err)
 {
-	struct ow_interval_result sum;
 	int r = 0;
-	for (int64_t day = m->hours_ns; r == 0 && day < m->seconds_ns; day += DAY_NS) {
-		ow_rollup_begin(t->day, day, DAY_NS);
-		for (int64_t hour = day; r == 0 && hour < day + DAY_NS && hour < m->seconds_ns; hour += HOUR_NS)
-			r = make_hour(m, t, lane, hour, err);
-		/* The store adds the last day up itself. */
-		if (r == 0 && day + DAY_NS <= m->seconds_ns)
-			r = insert(t, OW_PERIOD_DAY, lane, t->day, &sum, err);
-	}
+	for (int64_t day = m->days_ns / DAY_NS * DAY_NS; r == 0 && day < m->seconds_ns; day += DAY_NS)
+		r = make_day(m, t, lane, day, err);
 	return r;
 }
 
@@ -257,26 +293,62 @@ static int make_seconds(const struct maker *m, struct ow_error *err)
 	return r;
 }
 
-static int64_t argument(int argc, char **argv, int at, int64_t otherwise)
+/* -- arguments ---------------------------------------------------------------------------------------------------- */
+
+enum { SEGMENTS, SECONDS, MINUTES, HOURS, DAYS, END, NUMBERS };
+static const char *const number_name[NUMBERS] = {"segments", "seconds", "minutes", "hours", "days", "end"};
+
+/* NAME=NUMBER */
+static bool take(const char *word, int64_t number[NUMBERS])
 {
-	return argc > at ? strtoll(argv[at], NULL, 10) : otherwise;
+	const char *value = strchr(word, '=');
+	for (int i = 0; value && i < NUMBERS; i++) {
+		size_t length = strlen(number_name[i]);
+		char *end;
+		if (length != (size_t)(value - word) || strncmp(word, number_name[i], length) != 0)
+			continue;
+		errno = 0;
+		number[i] = strtoll(value + 1, &end, 10);
+		return end > value + 1 && !*end && !errno && number[i] >= 0 && number[i] < INT64_C(10000000000);
+	}
+	return false;
+}
+
+static bool take_all(int argc, char **argv, struct maker *m)
+{
+	int64_t number[NUMBERS] = {100, 3600, 2880, 2160, 0, ow_clock_real_ns() / OW_NS_PER_S};
+	if (argc < 2 || argv[1][0] == '-')
+		return false;
+	for (int i = 2; i < argc; i++) {
+		if (!take(argv[i], number))
+			return false;
+	}
+	m->path = argv[1];
+	m->segments = number[SEGMENTS];
+	m->end_ns = number[END] * OW_NS_PER_S;
+	/* Minutes begin with an hour, and hours with a day. */
+	int64_t whole = !number[MINUTES] && number[HOURS] ? HOUR_NS : MINUTE_NS;
+	m->seconds_ns = (m->end_ns - number[SECONDS] * OW_NS_PER_S) / whole * whole;
+	whole = number[MINUTES] ? HOUR_NS : MINUTE_NS;
+	m->minutes_ns = (m->seconds_ns - number[MINUTES] * MINUTE_NS) / whole * whole;
+	whole = number[HOURS] ? DAY_NS : MINUTE_NS;
+	m->hours_ns = (m->minutes_ns - number[HOURS] * HOUR_NS) / whole * whole;
+	m->days_ns = m->hours_ns - number[DAYS] * DAY_NS;
+	return m->segments >= 1 && m->segments <= 999 && (number[HOURS] || !number[DAYS]);
 }
 
 int main(int argc, char **argv)
 {
 	struct ow_error err = {""};
-	if (argc < 2) {
-		fputs("usage: make_store FILE [SEGMENTS [SECONDS [MINUTE_DAYS [DAYS [END]]]]]\n", stderr);
+	struct maker m;
+	if (!take_all(argc, argv, &m)) {
+		fputs("usage: make_store FILE [segments=100] [seconds=3600] [minutes=2880] [hours=2160] [days=0] "
+		      "[end=NOW]\n",
+		      stderr);
 		return 2;
 	}
-	struct maker m = {.path = argv[1], .segments = argument(argc, argv, 2, 100)};
-	m.end_ns = argument(argc, argv, 6, ow_clock_real_ns() / OW_NS_PER_S) * OW_NS_PER_S;
-	/* Before the hour in which seconds begin there are minutes, and hours before them. */
-	m.seconds_ns = (m.end_ns - argument(argc, argv, 3, 3600) * OW_NS_PER_S) / HOUR_NS * HOUR_NS;
-	m.minutes_ns = m.seconds_ns - argument(argc, argv, 4, 2) * DAY_NS;
-	m.hours_ns = (m.seconds_ns - argument(argc, argv, 5, 90) * DAY_NS) / DAY_NS * DAY_NS;
 	m.lane = calloc((size_t)(2 * m.segments), sizeof *m.lane);
-	if (!m.lane || m.segments < 1 || m.segments > 999)
+	if (!m.lane)
 		return 2;
 	make_lanes(&m);
 	int64_t start = ow_clock_steady_ns();

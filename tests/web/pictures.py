@@ -42,7 +42,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="oneway-pictures-") as name:
         store = pathlib.Path(name, "results.db")
-        run(MAKE_STORE, store, len(CITIES), SPAN, 0, 0, "1795000000")
+        run(MAKE_STORE, store, f"segments={len(CITIES)}", f"seconds={SPAN}", "minutes=0", "hours=0", "end=1795000000")
         end = name_points(store)
         with Server(ONEWAY, store) as server, Browser(WIDTH, 800) as browser:
             until = time.monotonic() + 60

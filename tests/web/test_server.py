@@ -66,7 +66,7 @@ class ServerTest(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory(prefix="oneway-web-")
         cls.addClassCleanup(cls.folder.cleanup)
         cls.store = pathlib.Path(cls.folder.name, "results.db")
-        run(MAKE_STORE, cls.store, 3, 120, 0, 0)
+        run(MAKE_STORE, cls.store, "segments=3", "seconds=120", "minutes=0", "hours=0")
         cls.server = Server(ONEWAY, cls.store)
         cls.addClassCleanup(cls.server.close)
         cls.address = cls.server.address
@@ -230,7 +230,7 @@ class ServerTest(unittest.TestCase):
     def test_hostile_names(self):
         with tempfile.TemporaryDirectory(prefix="oneway-web-") as folder:
             store = pathlib.Path(folder, "results.db")
-            run(MAKE_STORE, store, 3, 60, 0, 0)
+            run(MAKE_STORE, store, "segments=3", "seconds=60", "minutes=0", "hours=0")
             with sqlite3.connect(store) as database:
                 database.execute("UPDATE lane SET segment = segment || ?, class = ?, from_point = from_point || ?", (HOSTILE, HOSTILE, HOSTILE))
                 database.execute("UPDATE result SET status = 'unknown', cause = ? WHERE start_ns % 3000000000 = 0", (HOSTILE,))
@@ -246,6 +246,41 @@ class ServerTest(unittest.TestCase):
                     self.assertFalse(set(body) & set(range(0, 10)), name)  # control characters are escaped
                 [first, *_] = json.loads(ask(server.address, "/api/v1/lanes")[2])["lanes"]
                 self.assertEqual(first["segment"], "s000" + HOSTILE)
+
+    def test_the_newest_events_stay(self):
+        """More events than an answer may have: the newest are there, and it says how many older ones are not."""
+        with tempfile.TemporaryDirectory(prefix="oneway-web-") as folder:
+            store = pathlib.Path(folder, "results.db")
+            run(MAKE_STORE, store, "segments=3", "seconds=120", "minutes=0", "hours=0")
+            with sqlite3.connect(store) as database:
+                columns = [row[1] for row in database.execute("PRAGMA table_info(result)")]
+                for table in ("minute", "hour", "day"):
+                    database.execute(f"DELETE FROM {table}")
+                [end] = database.execute("SELECT max(start_ns) FROM result").fetchone()
+                database.execute("DELETE FROM result WHERE start_ns <= ?", (end - 100 * 10**9,))
+                database.execute("UPDATE result SET status = 'partial', cause = 'cause ' || start_ns")
+                for i in range(1, 10):
+                    moved = ", ".join({"start_ns": f"start_ns - {i} * 100000000000", "cause": f"'cause ' || (start_ns - {i} * 100000000000)"}.get(name, name) for name in columns)
+                    database.execute(f"INSERT INTO result ({', '.join(columns)}) SELECT {moved} FROM result WHERE start_ns > ?", (end - 100 * 10**9,))
+                total = database.execute("SELECT count(*) FROM result").fetchone()[0]
+            database.close()
+            self.assertEqual(total, 6000)
+            with Server(ONEWAY, store) as server:
+                for limit in (1, 5000):
+                    answer = server.get("events", since="-1d", limit=limit)
+                    events = [event for event in answer["events"] if event["kind"] == "partial"]
+                    others = len(answer["events"]) - len(events)
+                    self.assertEqual(len(answer["events"]), limit)
+                    self.assertGreaterEqual(answer["omitted"], total + others - limit)
+                    self.assertTrue(answer["truncated"])
+                    self.assertEqual(events[0]["time_ns"], end)
+                    self.assertEqual(events[0]["text"], f"cause {end}")
+                    times = [event["time_ns"] for event in events]
+                    self.assertEqual(times, sorted(times, reverse=True))
+                # 6 lanes: 5000 events are 833 intervals and a part of another one.
+                self.assertGreaterEqual(times[-1], end - (5000 // 6) * 10**9)
+                answer = server.get("events", segment="s000", **{"from": "p000"}, since_ns=end - 10 * 10**9)
+                self.assertEqual((answer["omitted"], answer["truncated"]), (0, False))
 
     def test_flows(self):
         """Recordings of flows: the worst flows, and the worst networks."""
@@ -280,7 +315,7 @@ class ReachableTest(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         root = cls.root = pathlib.Path(cls.folder.name)
         cls.store = root / "results.db"
-        run(MAKE_STORE, cls.store, 3, 10, 0, 0)
+        run(MAKE_STORE, cls.store, "segments=3", "seconds=10", "minutes=0", "hours=0")
         for name, subject in (("server", "localhost"), ("client", "someone"), ("other", "stranger")):
             run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={subject}", "-keyout", root / f"{name}.key",
                 "-out", root / f"{name}.pem", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happened: incidents, other routes, clock steps, points that went away. Each leads to its segment at that time.
 import {h, name, table, choice, visible} from './dom.js';
-import {time, period} from './format.js';
+import {time, period, count} from './format.js';
 import {timesOf, iso} from './address.js';
 import {markOf} from './chart.js';
 import {incidentList} from './incidents.js';
@@ -28,5 +28,5 @@ export async function view(context) {
     choice('Kind', kind || '', [['', 'all'], ...kinds.map((one) => [one, one])], (one) => go({kind: one || null}))),
   incidentList(context, verdicts, 'Incidents'),
   h('h2', {}, 'All events, newest first'), events.length ? h('section', {class: 'panel'}, table(`${events.length} events, ${period(range.since, range.until)}`, columns, events, {data: {events: events.length}})) : h('p', {}, `No events in this time (${period(range.since, range.until)}).`),
-  answer.events.length >= LIMIT ? h('p', {class: 'note'}, `Only the newest ${LIMIT} are listed: choose a shorter time for the others.`) : null];
+  answer.omitted ? h('p', {class: 'note', data: {omitted: answer.omitted}}, `These are the newest ${count(answer.events.length)}; ${count(answer.omitted)} older ones of this time are not listed. Choose a shorter time for them.`) : null];
 }
