@@ -139,7 +139,8 @@ static int compare(const struct ow_survey_sample *a, const struct ow_survey_samp
 	ret_sizes[0] = x.packets < y.packets ? x.packets : y.packets;
 	ret_sizes[1] = x.packets < y.packets ? y.packets : x.packets;
 	/* Samples of different shifts are comparable by what they stand for. */
-	ret_overlap->packets *= exp2(shift);
+	ret_overlap->rate = exp2(-(double)shift);
+	ret_overlap->packets = (double)ret_overlap->common / ret_overlap->rate;
 	ow_sample_done(&x);
 	ow_sample_done(&y);
 	return r;

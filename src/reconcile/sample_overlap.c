@@ -222,7 +222,9 @@ static void intersect(const struct ow_identity_sample *a, const struct ow_identi
 		size_t n = run_length(a, i), m = run_length(b, j);
 		uint64_t ida = a->packet[i].id, idb = b->packet[j].id;
 		if (ida == idb) {
-			common += n < m ? n : m;
+			size_t pairs = n < m ? n : m;
+			common += pairs;
+			c->squares += (double)pairs * (double)pairs;
 			note_repeats(c, &a->packet[i], n, &most);
 			note_repeats(c, &b->packet[j], m, &most);
 			if (n == 1 && m == 1)
@@ -388,7 +390,8 @@ int ow_sample_overlap_find(struct ow_identity_sample *a, struct ow_identity_samp
 	struct ow_sample_overlap c = {0};
 	intersect(a, b, diff, &c);
 	c.share = least ? (double)c.common / (double)least : 0;
-	c.packets = (double)c.common / ((double)below / (double)UINT64_MAX);
+	c.rate = (double)below / (double)UINT64_MAX;
+	c.packets = (double)c.common / c.rate;
 	time_differences(diff, c.unique, drifting, a->joined || b->joined, &c);
 	free(diff);
 	*ret_common = c;

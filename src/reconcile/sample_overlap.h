@@ -45,6 +45,8 @@ struct ow_sample_overlap {
 	double share;         /* packets in common / packets of the smaller sample, 0..1 */
 	double packets;       /* estimate of the number in common over all that was offered */
 	size_t common;        /* packets in common in the samples */
+	double squares;       /* of the number of them with one id, summed up over the ids */
+	double rate;          /* share of all ids that the samples are made of, 0..1 */
 	size_t unique;        /* ids that occur exactly once on each side: the following members use only these */
 	bool both_directions; /* some pair of hosts shows both directions, or the TTLs do */
 	size_t lower_ttl[2];  /* unique ids whose TTL was lower when B saw them, and when A did */

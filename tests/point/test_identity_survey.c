@@ -27,10 +27,11 @@ static void add(struct ow_survey_sample *s, uint64_t id)
  * Samples of `sent` packets, of which one in `lost` (0 = none) does not arrive, `others` more only at A. Under `same`
  * and everything that ignores more they are the same at both points; under others each has another id.
  */
-static void traffic(struct ow_survey_samples samples[2], enum ow_variant same, size_t sent, size_t lost, size_t others)
+static void traffic_of(uint64_t seed, struct ow_survey_samples samples[2], enum ow_variant same, size_t sent,
+                       size_t lost, size_t others)
 {
 	struct ow_random random;
-	ow_random_seed(&random, 7);
+	ow_random_seed(&random, seed);
 	memset(samples, 0, 2 * sizeof *samples);
 	for (unsigned i = 0; i < OW_SURVEY_VARIANTS; i++) {
 		enum ow_variant v = ow_survey_variant[i];
@@ -46,6 +47,11 @@ static void traffic(struct ow_survey_samples samples[2], enum ow_variant same, s
 		for (size_t n = 0; n < others; n++)
 			add(&samples[0].of[i], ow_random_u64(&random));
 	}
+}
+
+static void traffic(struct ow_survey_samples samples[2], enum ow_variant same, size_t sent, size_t lost, size_t others)
+{
+	traffic_of(7, samples, same, sent, lost, others);
 }
 
 static struct ow_identity_decision decide(struct ow_survey_samples samples[2], uint32_t allowed, bool whole,
@@ -109,6 +115,31 @@ static void test_no_evidence(void **state)
 	assert_int_equal(decide(empty, ow_identity_allowed(NULL), true, OW_VARIANT_IP_INNER).variant,
 	                 OW_VARIANT_IP_INNER);
 	done(samples);
+}
+
+/* Each identity has a sample of its own: that one of them has more in common by chance is no evidence. */
+static void test_chance(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct ow_survey_samples samples[2];
+		traffic_of(seed, samples, OW_VARIANT_IP, 300, 50, 300);
+		for (unsigned i = 0; i < OW_SURVEY_VARIANTS; i++)
+			samples[1].of[i].sample_shift = 2;
+		assert_int_equal(decide(samples, ow_identity_allowed(NULL), true, OW_VARIANT_IP).variant,
+		                 OW_VARIANT_IP);
+		done(samples);
+		/* Three in four packets are changed. */
+		traffic_of(seed, samples, OW_VARIANT_IP_ANY_ID, 900, 50, 0);
+		for (unsigned i = 0; i < OW_SURVEY_VARIANTS; i++) {
+			struct ow_survey_sample *b = &samples[1].of[i];
+			memcpy(b->id, samples[0].of[i].id, b->count / 4 * sizeof *b->id);
+			b->sample_shift = 2;
+		}
+		assert_int_equal(decide(samples, ow_identity_allowed(NULL), true, OW_VARIANT_IP).variant,
+		                 OW_VARIANT_IP_ANY_ID);
+		done(samples);
+	}
 }
 
 /* Where nearly all that A sends goes elsewhere, nat would cost much: ip stays, whose results are unknown. */
@@ -205,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_every_variant),
 		cmocka_unit_test(test_only_what_is_allowed),
 		cmocka_unit_test(test_no_evidence),
+		cmocka_unit_test(test_chance),
 		cmocka_unit_test(test_nat_where_little_is_common),
 		cmocka_unit_test(test_different_shifts),
 		cmocka_unit_test(test_doubt),

@@ -11,8 +11,12 @@
 
 static struct ow_sample_overlap overlap(size_t common, size_t unique, size_t of)
 {
-	return (struct ow_sample_overlap){
-		.share = (double)common / (double)of, .packets = (double)common, .common = common, .unique = unique};
+	return (struct ow_sample_overlap){.share = (double)common / (double)of,
+	                                  .packets = (double)common,
+	                                  .common = common,
+	                                  .squares = (double)common,
+	                                  .rate = 1,
+	                                  .unique = unique};
 }
 
 static void test_preferred_unless_clearly_less(void **state)
