@@ -14,7 +14,11 @@
 #define PLAUSIBLE   6.0  /* price above the best from which on an assignment is no reason to call an interval partial */
 #define SLACK_NS    2000 /* two ticks of a microsecond clock */
 #define CLOSE_LEAST 8    /* arrivals that show by themselves how much delays differ */
-#define NONE        UINT32_MAX
+/* Arrivals are close if they are this part of the mean time between two packets apart; those that were sent so close, or
+ * closer, may arrive like that. */
+#define CLOSE_ARRIVALS 64
+#define CLOSE_SENDS    16
+#define NONE           UINT32_MAX
 
 /* The last pairs of a packet: a ring. */
 struct ow_copies_pairs {
@@ -180,6 +184,7 @@ struct verdict {
 	bool sure; /* no plausible assignment takes a packet of the interval for one from before, or the reverse */
 	int64_t since_ns; /* none that was sent before this has plausibly arrived now */
 	uint64_t duplicated, close;
+	bool shifted; /* some pairs may be those of the packets after them: an arrival among them is a duplicate */
 };
 
 /* How far back the arrival may have been sent, and whether that is on the other side of the start of the interval. */
@@ -253,32 +258,55 @@ static void count_gaps(const int64_t *time_ns, uint32_t count, int64_t close_ns,
 }
 
 /*
- * How many arrive much closer to the one before than they were sent: duplicates, or late packets. *ret_clear: they are
- * duplicates, because hardly any others are closer together than they were sent. If other packets show that delays differ
- * by more than the time between two packets, late ones arrive together as well, and nothing can be said.
+ * The time between two packets, if arrivals that are much closer than that show something; otherwise 0. If other packets
+ * show that delays differ by more, late ones arrive together as well, and nothing can be said. That delays are at most so
+ * long does not show that they differ.
  */
-static uint32_t count_close(const struct ow_interval_copies *c, const struct ow_copy_times *of, bool *ret_clear)
+static int64_t telling_gap(const struct ow_interval_copies *c, const struct ow_copy_times *of)
 {
 	const struct ow_plausible *p = &c->plausible;
 	uint32_t sents = of->sents - of->waiting;
 	const int64_t *sent_ns = of->sent_ns + of->waiting;
 	int64_t gap_ns = sents > 1 ? (sent_ns[sents - 1] - sent_ns[0]) / (sents - 1) : 0;
+	bool alone = !p->samples || !p->known;
+	return (alone ? of->receiveds < CLOSE_LEAST : p->high_ns - p->low_ns >= gap_ns) ? 0 : gap_ns;
+}
+
+/*
+ * How many arrive much closer to the one before than they were sent: duplicates, or late packets. *ret_clear: they are
+ * duplicates, because hardly any others are closer together than they were sent.
+ */
+static uint32_t count_close(const struct ow_copy_times *of, int64_t gap_ns, bool *ret_clear)
+{
 	int more[2] = {0};
-	*ret_clear = false;
-	if (!gap_ns || (p->known ? p->high_ns - p->low_ns >= gap_ns : of->receiveds < CLOSE_LEAST))
-		return 0;
-	count_gaps(of->received_ns, of->receiveds, gap_ns / 64, gap_ns, 1, more);
-	count_gaps(sent_ns, sents, gap_ns / 16, gap_ns, -1, more);
+	count_gaps(of->received_ns, of->receiveds, gap_ns / CLOSE_ARRIVALS, gap_ns, 1, more);
+	count_gaps(of->sent_ns + of->waiting, of->sents - of->waiting, gap_ns / CLOSE_SENDS, gap_ns, -1, more);
 	*ret_clear = more[0] > 0 && more[0] > 2 * more[1];
 	return more[0] > 0 ? (uint32_t)more[0] : 0;
+}
+
+/* The same by the pairs, where the sender's own bursts do not hide it. */
+static uint32_t count_joined(const struct ow_copy_times *of, int64_t gap_ns, const struct ow_align_arrival *arrival)
+{
+	uint32_t joined = 0, last = NONE;
+	for (uint32_t j = 0; j < of->receiveds; j++) {
+		uint32_t sent = arrival[j].sent;
+		if (sent != NONE && last != NONE &&
+		    of->received_ns[j] - of->received_ns[j - 1] <= gap_ns / CLOSE_ARRIVALS &&
+		    of->sent_ns[sent] - of->sent_ns[last] > gap_ns / CLOSE_SENDS)
+			joined++;
+		last = sent;
+	}
+	return joined;
 }
 
 static int align_all(struct ow_interval_copies *c, const struct ow_copy_times *of, struct verdict *ret_verdict)
 {
 	struct input in;
 	const struct ow_copies_pairs *before = pairs_of(c, 1, of->id);
-	bool clear;
-	uint32_t close = count_close(c, of, &clear);
+	int64_t gap_ns = telling_gap(c, of);
+	bool clear = false;
+	uint32_t close = gap_ns ? count_close(of, gap_ns, &clear) : 0;
 	double copy = of->receiveds > of->sents || clear ? OW_ALIGN_COPY : OW_ALIGN_NO_COPIES;
 	int r = align(c, of, before, copy, &in);
 	if (r == 0 && before)
@@ -286,7 +314,12 @@ static int align_all(struct ow_interval_copies *c, const struct ow_copy_times *o
 	if (r < 0)
 		return r;
 	bool known = in.pairs || is_sparse(c, of) || of->sent_ns[0] >= of->start_ns;
-	*ret_verdict = (struct verdict){c->arrival + in.pairs, r > 0 && known, of->sent_ns[0], 0, close};
+	uint32_t joined = gap_ns && r > 0 ? count_joined(of, gap_ns, c->arrival + in.pairs) : 0;
+	*ret_verdict = (struct verdict){.arrival = c->arrival + in.pairs,
+	                                .sure = r > 0 && known,
+	                                .since_ns = of->sent_ns[0],
+	                                .close = joined > close ? joined : close,
+	                                .shifted = joined > 0};
 	for (uint32_t j = 0; r > 0 && j < of->receiveds; j++)
 		ret_verdict->duplicated += ret_verdict->arrival[j].sent == NONE;
 	if (!ret_verdict->sure)
@@ -322,13 +355,15 @@ static uint64_t pair_in_turn(const struct ow_copy_times *of, uint32_t out, int64
 	return sents + waiting ? of->receiveds - turns.late - turns.pairs : 0;
 }
 
-/* As the alignment says. */
-static void pair_aligned(struct ow_interval_copies *c, const struct ow_copy_times *of,
-                         const struct ow_align_arrival *arrival, struct ow_copy_fate *fate)
+/* As the alignment says. If pairs may be shifted, that is each whose next packet was sent before the arrival. */
+static void pair_aligned(struct ow_interval_copies *c, const struct ow_copy_times *of, const struct verdict *verdict,
+                         struct ow_copy_fate *fate)
 {
+	const struct ow_align_arrival *arrival = verdict->arrival;
 	for (uint32_t j = 0; j < of->receiveds; j++) {
 		uint32_t sent = arrival[j].sent;
-		bool unsure = arrival[j].less_ns || arrival[j].more_ns;
+		bool next = sent != NONE && sent + 1 < of->sents && of->sent_ns[sent + 1] <= of->received_ns[j];
+		bool unsure = arrival[j].less_ns || arrival[j].more_ns || (verdict->shifted && next);
 		fate[j] = (struct ow_copy_fate){OW_ALIGN_NONE, OW_LATE_PACKETS_NOBODY, sent != NONE && unsure};
 		if (sent == NONE)
 			continue;
@@ -382,7 +417,7 @@ static int pair_unequal(struct ow_interval_copies *c, const struct ow_copy_times
 	ret_counts->duplicated = verdict.duplicated;
 	ret_counts->close = close > surplus ? close - surplus : 0;
 	if (verdict.sure)
-		pair_aligned(c, of, verdict.arrival, fate);
+		pair_aligned(c, of, &verdict, fate);
 	else if (of->sents == of->receiveds) /* all have arrived */
 		ret_counts->duplicated = pair_in_turn(of, 0, OW_LATE_PACKETS_ANY, fate);
 	else

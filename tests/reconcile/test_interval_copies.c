@@ -80,6 +80,39 @@ static void test_duplicates(void **state)
 	ow_interval_copies_free(copies);
 }
 
+/*
+ * The same of a sender that wakes up every 20 ms and then sends what is due: arrivals that are close together are usual,
+ * and pairs that are not those of a burst show the others. Without other packets all that is known is that none takes
+ * longer than a message and its answer, which took 30 ms.
+ */
+static void test_duplicates_in_bursts(void **state)
+{
+	(void)state;
+	struct ow_interval_copies *copies;
+	assert_int_equal(ow_interval_copies_create(&copies), 0);
+	for (int64_t start_ns = 0; start_ns < 3000 * MS; start_ns += 1000 * MS) {
+		struct input in = {.of = {.sents = 200}};
+		for (uint32_t i = 0; i < 200; i++) {
+			in.sent_ns[i] = start_ns + i / 4 * 20 * MS + i % 4 * 30000;
+			for (unsigned n = 0; i % 19 != 3 && n < (i % 23 == 7 ? 2 : 1); n++)
+				in.received_ns[in.of.receiveds++] = in.sent_ns[i] + 5000 + n * 2000;
+		}
+		ow_interval_copies_begin(copies);
+		copies->plausible.known = true;
+		copies->plausible.low_ns = copies->plausible.least_ns = 0;
+		copies->plausible.high_ns = 30 * MS;
+		pair(copies, &in, start_ns);
+		unsigned lost = 200 - paired(&in), truth = 11;
+		assert_true(lost <= truth && lost + in.counts.close >= truth);
+		for (uint32_t j = 0; j < in.of.receiveds; j++) {
+			uint32_t sent = in.fate[j].sent;
+			assert_true(sent == OW_ALIGN_NONE || in.fate[j].doubtful ||
+			            in.received_ns[j] - in.sent_ns[sent] < 30000);
+		}
+	}
+	ow_interval_copies_free(copies);
+}
+
 /* All that wait and all that were sent have arrived: each is its own, whether the times can be compared or not. */
 static void test_all_arrive(void **state)
 {
@@ -140,8 +173,12 @@ static void test_under_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_together), cmocka_unit_test(test_duplicates), cmocka_unit_test(test_all_arrive),
-		cmocka_unit_test(test_in_turn),  cmocka_unit_test(test_under_way),
+		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_duplicates_in_bursts),
+		cmocka_unit_test(test_all_arrive),
+		cmocka_unit_test(test_in_turn),
+		cmocka_unit_test(test_under_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
