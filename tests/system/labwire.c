@@ -190,6 +190,7 @@ static bool read_reports(struct wire *wire)
 {
 	struct ow_relay_report report;
 	ssize_t n;
+	uint64_t drops = kernel_drops(wire);
 	while ((n = recv(wire->control, &report, sizeof report, MSG_DONTWAIT)) == sizeof report) {
 		const struct ow_result *r = &report.truth.result;
 		printf("{\"total\": %s, \"from\": \"%c\", \"start_ns\": %" PRId64 ", \"sent\": %" PRIu64
@@ -199,7 +200,7 @@ static bool read_reports(struct wire *wire)
 		       ", \"mean_ns\": %.0f, \"max_ns\": %.0f, \"jitter_ns\": %.0f}\n",
 		       report.total ? "true" : "false", report.direction == OW_A_TO_B ? 'a' : 'b',
 		       report.truth.start_ns, r->sent, r->received, r->matched, r->lost, r->extra, r->reordered,
-		       report.missed, report.refused, kernel_drops(wire), r->matched ? r->delay.mean_ns : 0.0,
+		       report.missed, report.refused, drops, r->matched ? r->delay.mean_ns : 0.0,
 		       r->matched ? (double)r->delay.max_ns : 0.0,
 		       r->matched ? r->delay.quantile_ns[OW_Q95] - r->delay.quantile_ns[OW_Q50] : 0.0);
 		wire->totals += report.total;
