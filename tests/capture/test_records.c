@@ -141,6 +141,20 @@ static void test_erf(void **state)
 	free(c);
 }
 
+/* The link type of the file is that of its first packet. */
+static void test_erf_link(void **state)
+{
+	struct craft *c = craft_new(true);
+
+	erf_record(c, 1700000000, 0, 27, 1, 0, 40, 0);
+	erf_record(c, 1700000001, 0, 22, 0, 0, 24, 20);
+	erf_record(c, 1700000002, 0, 22, 0, 0, 24, 20);
+	struct outcome o = read_craft(*state, c);
+	assert_int_equal(o.n, 2);
+	assert_int_equal(o.info.linktype, 228);
+	free(c);
+}
+
 static void test_erf_cut(void **state)
 {
 	struct craft *c = erf_sample();
@@ -205,6 +219,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_snoop, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_snoop_refused, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_erf, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_erf_link, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_erf_cut, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_erf_damage, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_not_erf, scratch_setup, scratch_teardown),

@@ -67,9 +67,9 @@ int ow_file_cursor_classic(struct ow_source *source, const uint8_t *head, struct
 /* Reads snoop; head holds its first OW_PCAP_HEADER_BYTES. The source has been rewound. */
 int ow_file_cursor_snoop(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
                          struct ow_file_cursor **ret_walk, struct ow_error *err);
-/* The same for ERF. */
-int ow_file_cursor_erf(struct ow_source *source, struct ow_reader_info *info, struct ow_file_cursor **ret_walk,
-                       struct ow_error *err);
+/* The same for ERF. linktype: of its first packet. */
+int ow_file_cursor_erf(struct ow_source *source, uint16_t linktype, struct ow_reader_info *info,
+                       struct ow_file_cursor **ret_walk, struct ow_error *err);
 /* Reads all other formats with libpcap. */
 int ow_file_cursor_foreign(struct ow_source *source, struct ow_reader_info *info, struct ow_file_cursor **ret_walk,
                            struct ow_error *err);

@@ -111,6 +111,20 @@ static bool look_like_erf(const uint8_t *bytes, size_t size, size_t *ret_records
 	return true;
 }
 
+uint16_t ow_erf_first_link(const uint8_t *bytes, size_t size)
+{
+	struct ow_frame frame;
+	for (size_t at = 0; size - at >= OW_ERF_RECORD;) {
+		size_t length = ow_erf_length(bytes + at);
+		if (length == 0 || length > size - at)
+			break;
+		if (ow_erf_parse(0, bytes + at, length, &frame) == 1)
+			return frame.linktype;
+		at += length;
+	}
+	return OW_LINK_UNKNOWN;
+}
+
 bool ow_file_may_be_erf(const uint8_t *bytes, size_t size)
 {
 	size_t records, length;

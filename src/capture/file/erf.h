@@ -21,5 +21,7 @@
 size_t ow_erf_length(const uint8_t *p);
 /* The frame of a whole record. Returns 1, 0 if there is no packet in it, or -1 if it is damaged. Needs no link type. */
 int ow_erf_parse(uint16_t linktype, const uint8_t *p, size_t length, struct ow_frame *ret_frame);
+/* LINKTYPE_ of the first packet in these bytes, or OW_LINK_UNKNOWN. */
+uint16_t ow_erf_first_link(const uint8_t *bytes, size_t size);
 /* Packets that the capture has dropped, with this record. */
 uint64_t ow_erf_dropped(const uint8_t *p, uint64_t before);

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "capture/file/capture_format.h"
+#include "capture/file/erf.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,13 +42,14 @@ static int try_erf(struct ow_file_reader *r, const uint8_t *head, size_t size, s
 	if (result == 0)
 		result = ow_source_read(r->source, look, OW_ERF_LOOK_BYTES, &got, err);
 	bool is_erf = result == 0 && ow_file_is_erf(look, got);
+	uint16_t linktype = is_erf ? ow_erf_first_link(look, got) : OW_LINK_UNKNOWN;
 	free(look);
 	if (result < 0)
 		return result;
 	if (!is_erf)
 		return refuse(r->source, head, size, err);
 	result = ow_source_rewind(r->source, err);
-	return result < 0 ? result : ow_file_cursor_erf(r->source, &r->info, &r->walk, err);
+	return result < 0 ? result : ow_file_cursor_erf(r->source, linktype, &r->info, &r->walk, err);
 }
 
 static int start_walk(struct ow_file_reader *r, struct ow_error *err)

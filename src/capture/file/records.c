@@ -217,10 +217,10 @@ int ow_file_cursor_snoop(struct ow_source *source, const uint8_t *head, struct o
 	return 0;
 }
 
-int ow_file_cursor_erf(struct ow_source *source, struct ow_reader_info *info, struct ow_file_cursor **ret_walk,
-                       struct ow_error *err)
+int ow_file_cursor_erf(struct ow_source *source, uint16_t linktype, struct ow_reader_info *info,
+                       struct ow_file_cursor **ret_walk, struct ow_error *err)
 {
-	info->linktype = 1; /* records have their own */
+	info->linktype = linktype; /* records have their own */
 	info->resolution_ns = 1;
 	return records_open(source, &erf_format, info, ret_walk, err);
 }
