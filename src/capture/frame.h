@@ -12,6 +12,7 @@ struct ow_frame {
 	uint32_t len;      /* bytes on the wire (or in the superframe) */
 	uint64_t number;   /* 1-based number of the record in its source */
 	uint16_t linktype; /* LINKTYPE_ value, https://www.tcpdump.org/linktypes.html */
+	uint32_t after_ms; /* if time_ns is 0: about so long after the last frame with a time, as far as is known */
 };
 
 #define OW_FRAME_HEADER 16 /* bytes between two frames of a file, at least */

@@ -193,7 +193,12 @@ static __attribute__((noinline)) int64_t odd_time(struct ow_record_reader *s, co
 	*ret_untimed = t == 0;
 	if (t == 0) {
 		f->untimed++;
-		return s->previous_ns;
+		if (!frame->after_ms || s->previous_ns <= 0)
+			return s->previous_ns;
+		/* Good enough for the order, and for how long a packet waits. */
+		t = s->previous_ns + frame->after_ms * OW_NS_PER_MS;
+		f->last_ns = t > f->last_ns ? t : f->last_ns;
+		return t;
 	}
 	t = t > TIME_MAX_NS ? TIME_MAX_NS : t < -TIME_MAX_NS ? -TIME_MAX_NS : t;
 	if (f->packets - f->untimed == 1) {

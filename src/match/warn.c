@@ -187,8 +187,11 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
 		         name(side));
 	else if (r == 0 && f->untimed)
-		r = warn(m, "%s: %llu %s no timestamp (0) and no delay", name(side), (unsigned long long)f->untimed,
-		         ow_plural(f->untimed, "packet has", "packets have"));
+		r = warn(m, "%s: %llu %s %s and no delay", name(side), (unsigned long long)f->untimed,
+		         ow_plural(f->untimed, "packet has", "packets have"),
+		         m->options.stamps != OW_STAMPS_CAPTURE && input->device.device != OW_DEVICE_NONE
+		                 ? "no stamp of the capture device"
+		                 : "no timestamp (0)");
 	if (r == 0 && f->backwards) {
 		ow_duration_text((double)f->backwards_most_ns, text);
 		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(side),

@@ -2,11 +2,13 @@
 /* A capture: one file, or a set of files. */
 #include "capture/file/reader.h"
 
+#include "base/time.h"
 #include "capture/file/file_merge.h"
 #include "capture/file/file_reader.h"
 #include "capture/file/file_set.h"
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,11 @@ struct ow_reader {
 	bool stamped;  /* frames have the times of the stamps */
 	bool one_port; /* only frames of this port */
 	uint64_t port;
+	bool has_device;            /* a frame was of this port, */
+	uint32_t device;            /* of this device */
+	uint64_t portless;          /* frames without a port */
+	char note[500];             /* about these */
+	int64_t last_ns;            /* time in the file of the last frame with a stamp; 0 = none */
 	struct ow_reader_info info; /* if stamped or one_port */
 	char *path;                 /* with the port */
 };
@@ -81,7 +88,7 @@ size_t ow_reader_port_of_path(const char *path, uint64_t *ret_port)
 	if (!mark || mark == path || !isdigit((unsigned char)mark[1]) || access(path, F_OK) == 0)
 		return 0;
 	if (sscanf(mark + 1, "%10llu:%10llu%n", &device, &port, &used) < 2 || mark[1 + used]) {
-		device = 0;
+		device = OW_READER_ANY_DEVICE;
 		if (sscanf(mark + 1, "%10llu%n", &port, &used) < 1 || mark[1 + used])
 			return 0;
 	}
@@ -147,18 +154,68 @@ void ow_reader_use_stamps(struct ow_reader *r, const struct ow_device_format *fo
 	update_info(r);
 }
 
+/* How long after the last frame with a stamp, by the times of the file. */
+static uint32_t after_stamp(const struct ow_reader *r, int64_t time_ns)
+{
+	int64_t after_ms = r->last_ns && time_ns > r->last_ns ? (time_ns - r->last_ns) / OW_NS_PER_MS : 0;
+	return after_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)after_ms;
+}
+
+/* Whether a frame is of the port; an error if two devices have one of this number. */
+static int is_of_port(struct ow_reader *r, const struct ow_device_stamp *stamp, struct ow_error *err)
+{
+	uint32_t device = (uint32_t)(stamp->port >> 32), port = (uint32_t)stamp->port,
+		 wanted = (uint32_t)(r->port >> 32);
+	if (port != (uint32_t)r->port || (wanted != OW_READER_ANY_DEVICE && device != wanted))
+		return 0;
+	if (r->has_device && device != r->device)
+		return ow_error_set(err, EINVAL,
+		                    "%.200s: the devices %" PRIu32 " and %" PRIu32 " have a port %" PRIu32
+		                    ": choose one, as #%" PRIu32 ":%" PRIu32,
+		                    r->path, r->device, device, port, r->device, port);
+	r->has_device = true;
+	r->device = device;
+	return 1;
+}
+
+static const char *files_note(const struct ow_reader *r)
+{
+	return r->file ? NULL : ow_file_merge_note(r->merge);
+}
+
+/* At the end of the files. */
+static void note_portless(struct ow_reader *r)
+{
+	const char *other = files_note(r);
+	if (r->portless)
+		snprintf(r->note, sizeof r->note, "%llu %s no port of a capture device, and %s left out%s%s",
+		         (unsigned long long)r->portless, r->portless == 1 ? "frame has" : "frames have",
+		         r->portless == 1 ? "is" : "are", other ? "; " : "", other ? other : "");
+}
+
 /* Sets times by the stamps, and keeps the frames of the port. Frames without a stamp have no time, and are of no port. */
-static int apply_stamps(const struct ow_reader *r, struct ow_frame *frames, int count)
+static int apply_stamps(struct ow_reader *r, struct ow_frame *frames, int count, struct ow_error *err)
 {
 	int kept = 0;
 	for (int i = 0; i < count; i++) {
 		struct ow_device_stamp stamp;
 		bool found = ow_device_stamp_read(&r->format, &frames[i], &stamp);
-		if (r->one_port && !(found && stamp.has_port && stamp.port == r->port))
+		if (r->one_port && !(found && stamp.has_port)) {
+			r->portless++;
+			continue;
+		}
+		int keep = r->one_port ? is_of_port(r, &stamp, err) : 1;
+		if (keep < 0)
+			return keep;
+		if (!keep)
 			continue;
 		frames[kept] = frames[i];
-		if (r->stamped)
+		if (r->stamped && found)
+			r->last_ns = frames[i].time_ns;
+		if (r->stamped) {
+			frames[kept].after_ms = found ? 0 : after_stamp(r, frames[i].time_ns);
 			frames[kept].time_ns = found ? stamp.time_ns : 0;
+		}
 		kept++;
 	}
 	return kept;
@@ -172,10 +229,11 @@ int ow_reader_read(struct ow_reader *r, struct ow_frame *frames, size_t max, str
 		if (!r->stamped && !r->one_port)
 			return n;
 		update_info(r);
-		if (n > 0)
-			n = apply_stamps(r, frames, n);
-		else
+		if (n == 0)
+			note_portless(r);
+		if (n <= 0)
 			return n;
+		n = apply_stamps(r, frames, n, err);
 		if (n)
 			return n;
 	}
@@ -188,7 +246,7 @@ const char *ow_reader_damage(const struct ow_reader *r)
 
 const char *ow_reader_note(const struct ow_reader *r)
 {
-	return r->file ? NULL : ow_file_merge_note(r->merge);
+	return *r->note ? r->note : files_note(r);
 }
 
 const char *ow_reader_file(const struct ow_reader *r, size_t i)
@@ -208,5 +266,8 @@ uint64_t ow_reader_position(const struct ow_reader *r)
 
 int ow_reader_rewind(struct ow_reader *r, struct ow_error *err)
 {
+	r->last_ns = 0;
+	r->portless = 0;
+	*r->note = 0;
 	return r->file ? ow_file_reader_rewind(r->file, err) : ow_file_merge_rewind(r->merge, err);
 }

@@ -51,13 +51,17 @@ int ow_reader_read(struct ow_reader *reader, struct ow_frame *frames, size_t max
  */
 int ow_reader_find_stamps(struct ow_reader *reader, struct ow_device_format *ret_format, struct ow_error *err);
 void ow_reader_use_stamps(struct ow_reader *reader, const struct ow_device_format *format);
-/* The length of FILE, and the port as in struct ow_device_stamp; 0 if the path has no port, or is the name of a file. */
+/*
+ * The length of FILE, and the port as in struct ow_device_stamp; 0 if the path has no port, or is the name of a file. Without a
+ * device, it is OW_READER_ANY_DEVICE: the one that has this port.
+ */
+#define OW_READER_ANY_DEVICE UINT32_MAX
 size_t ow_reader_port_of_path(const char *path, uint64_t *ret_port);
 
 /* One line with file and offset if the file is truncated or damaged, else NULL. Valid until rewind or close. */
 const char *ow_reader_damage(const struct ow_reader *reader);
 
-/* What a user should know about the files of a set, in a line; NULL if there is nothing. */
+/* What a user should know about the files of a set, and about frames without a port, in a line; NULL if there is nothing. */
 const char *ow_reader_note(const struct ow_reader *reader);
 
 /* The i-th file of a set that has frames, in the order in which they begin; NULL if there are fewer, or it is one file. */
