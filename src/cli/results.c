@@ -35,7 +35,7 @@ struct arguments {
 	uint64_t limit, worst;
 	enum ow_stored_by by;
 	enum ow_stored_group group;
-	int period; /* -1: not given */
+	int period; /* -1: not given; ANY: whatever gives the sum */
 	bool summary, events, worst_by, group_by, json, no_color, help, version;
 	double max_loss;    /* above 1: no threshold was given */
 	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
@@ -50,11 +50,13 @@ static int set_status(void *field, const char *value, struct ow_error *err)
 	return r;
 }
 
+#define ANY OW_PERIODS
+
 static int set_period(void *field, const char *value, struct ow_error *err)
 {
-	static const char *const names[] = {"interval", "minute", "hour", "day"};
+	static const char *const names[] = {"interval", "minute", "hour", "day", "any"};
 	size_t i = 0;
-	int r = ow_option_choice(names, OW_PERIODS, value, &i, err);
+	int r = ow_option_choice(names, ANY + 1, value, &i, err);
 	if (r == 0)
 		*(int *)field = (int)i;
 	return r;
@@ -77,7 +79,7 @@ static const struct ow_option options[] = {
 	{"period", 0, "P", set_period, FIELD(period),
          "interval, minute, hour or day: results as they were measured, or added up (default: the shortest that still "
          "has all of the time; for sums and plots of more than 2 days minutes, of more than 60 days hours; of a "
-         "server, minutes)."},
+         "server, minutes). any, for --summary: from all of them, so that each interval counts once."},
 	{"fleet", 0, "DIR", ow_option_text, FIELD(fleet),
          "With --since: results of intervals that the server does not have are fetched from the points of this fleet, "
          "whose folder is DIR. What a point does not give is listed as missing."},
@@ -211,6 +213,9 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 		                    : args->filter.statuses ? "status"
 		                    : args->filter.final    ? "final"
 		                                            : "period");
+	if (args->period == ANY && (!args->summary || args->csv || args->plot || args->filter.statuses ||
+	                            args->filter.final || args->max_loss <= 1 || args->max_p99_ns != INT64_MAX))
+		return ow_error_set(err, EINVAL, "--period any is for --summary alone");
 	if ((args->worst_by && !args->worst) || (args->group_by && !args->summary))
 		return ow_error_set(err, EINVAL, "'by' without %s", args->worst_by ? "--worst" : "--summary");
 	if (args->limit && (args->worst || args->summary))
@@ -339,12 +344,24 @@ static int put_events(struct ow_stored *stored, const struct arguments *args, st
 	return r == -EPIPE ? 0 : r;
 }
 
+/* The longest that can be divided: hours and days of groups are local. */
+static enum ow_period longest(const struct arguments *args)
+{
+	time_t now = time(NULL);
+	struct tm tm = {0};
+	if (!args->summary || args->group < OW_STORED_HOUR)
+		return OW_PERIOD_DAY;
+	localtime_r(&now, &tm);
+	return tm.tm_gmtoff % 3600 ? OW_PERIOD_MINUTE : OW_PERIOD_HOUR;
+}
+
 static int put_summary(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
 {
 	struct ow_stored_sum_options o = {.group = args->group, .p99_limit_ns = args->max_p99_ns};
 	struct ow_stored_show show = {stdout, width(), !args->no_color && ow_terminal_colour(stdout)};
 	struct ow_stored_sums sums;
-	int r = ow_stored_summarise(stored, &o, &sums, err);
+	int r = args->period == ANY ? ow_stored_summarise_any(stored, &o, longest(args), &sums, err)
+	                            : ow_stored_summarise(stored, &o, &sums, err);
 	if (r < 0)
 		return r;
 	if (!sums.intervals)
@@ -425,17 +442,6 @@ static int put_plot(struct ow_stored *stored, const struct arguments *args, stru
 
 /* Sums of more than this are made of minutes, hours, days: that is fast, and exact. */
 static const int64_t longest_ns[] = {2 * DAY_NS, 60 * DAY_NS, 5 * 365 * DAY_NS};
-
-/* The longest that can be divided: hours and days of groups are local. */
-static enum ow_period longest(const struct arguments *args)
-{
-	time_t now = time(NULL);
-	struct tm tm = {0};
-	if (!args->summary || args->group < OW_STORED_HOUR)
-		return OW_PERIOD_DAY;
-	localtime_r(&now, &tm);
-	return tm.tm_gmtoff % 3600 ? OW_PERIOD_MINUTE : OW_PERIOD_HOUR;
-}
 
 /* The shortest for sums of the selected time. */
 static int shortest_for_sums(struct ow_stored *stored, const struct arguments *args, enum ow_period *ret_least,
@@ -569,7 +575,8 @@ static int put_all(struct ow_stored *stored, const struct arguments *args, struc
 {
 	struct ow_error caveat;
 	struct ow_stored_filter filter = args->filter;
-	filter.period = args->period < 0 ? ow_stored_finest(stored) : (enum ow_period)args->period;
+	filter.period =
+		args->period < 0 || args->period == ANY ? ow_stored_finest(stored) : (enum ow_period)args->period;
 	int r = ow_stored_choose(stored, &filter, err);
 	if (r < 0)
 		return r;

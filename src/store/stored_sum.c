@@ -656,6 +656,37 @@ int ow_stored_summarise(struct ow_stored *stored, const struct ow_stored_sum_opt
 	return r;
 }
 
+/* Points send minutes to a server, and intervals of few lanes: then minutes are the finest. */
+static int find_finest(struct ow_stored *stored, enum ow_period *ret_least, struct ow_error *err)
+{
+	struct ow_stored_filter keep = stored->filter;
+	*ret_least = ow_stored_finest(stored);
+	if (*ret_least != OW_PERIOD_MINUTE || stored->chosen != 1)
+		return 0;
+	stored->filter.period = OW_PERIOD_INTERVAL;
+	int r = ow_stored_choose_period(stored, OW_PERIOD_INTERVAL, err);
+	*ret_least = stored->filter.period;
+	stored->filter = keep;
+	return r;
+}
+
+int ow_stored_summarise_any(struct ow_stored *stored, const struct ow_stored_sum_options *options, enum ow_period most,
+                            struct ow_stored_sums *ret_sums, struct ow_error *err)
+{
+	struct ow_stored_division division = {0};
+	struct ow_stored_sum_options o = *options;
+	enum ow_period least = OW_PERIOD_INTERVAL;
+	int r = find_finest(stored, &least, err);
+	if (r == 0)
+		r = ow_stored_divide(stored, least, most > least ? most : least, &division, err);
+	if (r < 0)
+		return r;
+	o.division = &division;
+	r = ow_stored_summarise(stored, &o, ret_sums, err);
+	ow_stored_division_done(&division);
+	return r;
+}
+
 void ow_stored_sums_done(struct ow_stored_sums *sums)
 {
 	free(sums->sum);

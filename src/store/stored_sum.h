@@ -87,6 +87,12 @@ struct ow_stored_sum_options {
 /* Hours and days are those of the local time zone. */
 int ow_stored_summarise(struct ow_stored *stored, const struct ow_stored_sum_options *options,
                         struct ow_stored_sums *ret_sums, struct ow_error *err);
+/*
+ * The same from the longest periods that give it, up to `most`, and shorter ones at the ends of the selected time: every
+ * interval counts once (ow_stored_divide).
+ */
+int ow_stored_summarise_any(struct ow_stored *stored, const struct ow_stored_sum_options *options, enum ow_period most,
+                            struct ow_stored_sums *ret_sums, struct ow_error *err);
 /* The query that is run for it, for EXPLAIN. */
 char *ow_stored_sum_sql(const struct ow_stored *stored);
 void ow_stored_sums_done(struct ow_stored_sums *sums);

@@ -104,7 +104,7 @@ static int add_usual(struct ow_call *call, struct ow_cell *by_lane, struct ow_er
 	call->filter.since_ns = call->filter.until_ns - OW_CELL_USUAL_NS;
 	int r = ow_stored_choose(call->stored, &call->filter, err);
 	if (r == 0)
-		r = ow_api_sum(call, &o, OW_PERIOD_DAY, &sums, err);
+		r = ow_stored_summarise_any(call->stored, &o, OW_PERIOD_DAY, &sums, err);
 	call->filter = keep;
 	if (r != 0)
 		return r;
@@ -138,7 +138,7 @@ int ow_cells_make(struct ow_call *call, struct ow_cells *ret_cells, struct ow_er
 		.group = OW_STORED_LANE, .p99_limit_ns = INT64_MAX, .on_notice = on_notice, .arg = cell};
 	int r = add_usual(call, cell, err);
 	if (r == 0)
-		r = ow_api_sum(call, &o, OW_PERIOD_DAY, &ret_cells->sums, err);
+		r = ow_stored_summarise_any(call->stored, &o, OW_PERIOD_DAY, &ret_cells->sums, err);
 	if (r < 0) {
 		free(cell);
 		*ret_cells = (struct ow_cells){0};

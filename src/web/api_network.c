@@ -400,15 +400,17 @@ static void put_verdict(void *arg, const struct ow_verdict *v)
 	}
 }
 
-static void put_path(struct ow_call *call, const struct points *points, size_t from, const struct path *path)
+static void put_path(struct ow_call *call, const char *from, const char *to, const struct path *path)
 {
 	struct ow_json *json = &call->json;
+	char why[2 * OW_RESULT_NAME + 60];
 	double mean = 0;
 	for (size_t i = 0; i < path->hops; i++)
 		mean += path->hop[i]->mean;
 	ow_json_object(json, NULL);
 	ow_json_array(json, "points");
-	ow_json_string(json, NULL, points->name[from]);
+	if (path->hops)
+		ow_json_string(json, NULL, from);
 	for (size_t i = 0; i < path->hops; i++)
 		ow_json_string(json, NULL, path->hop[i]->lane->to);
 	ow_json_end(json);
@@ -427,7 +429,12 @@ static void put_path(struct ow_call *call, const struct points *points, size_t f
 	} else {
 		ow_json_null(json, "end_to_end");
 	}
-	put_composed(json, path);
+	if (path->hops)
+		put_composed(json, path);
+	else
+		ow_json_null(json, "composed");
+	snprintf(why, sizeof why, "no lanes of this class lead from %.64s to %.64s", from, to);
+	ow_json_string(json, "why", path->hops ? NULL : why);
 	struct found found = {json, path, false};
 	int64_t judged_from, judged_until;
 	struct ow_error problem;
@@ -436,6 +443,15 @@ static void put_path(struct ow_call *call, const struct points *points, size_t f
 	if (!found.is_put)
 		ow_json_null(json, "verdict");
 	ow_json_end(json);
+}
+
+static int check_point(const struct ow_call *call, const char *name, struct ow_error *err)
+{
+	size_t lanes, i = 0;
+	const struct ow_stored_lane *lane = ow_stored_lanes(call->stored, &lanes);
+	while (i < lanes && strcmp(lane[i].from, name) != 0 && strcmp(lane[i].to, name) != 0)
+		i++;
+	return i < lanes ? 0 : ow_error_set(err, ENOENT, "no point '%.64s' has results", name);
 }
 
 /* from and to are the ends of the path, not of a lane. Only lanes of one class: `all`, unless it is given. */
@@ -460,7 +476,9 @@ static int select_path(struct ow_call *call, const char **ret_from, const char *
 		call->filter.class_name = NULL;
 		r = ow_stored_choose(call->stored, &call->filter, err);
 	}
-	return r;
+	if (r == 0)
+		r = check_point(call, *ret_from, err);
+	return r < 0 ? r : check_point(call, *ret_to, err);
 }
 
 int ow_api_path(struct ow_call *call, struct ow_error *err)
@@ -475,15 +493,12 @@ int ow_api_path(struct ow_call *call, struct ow_error *err)
 	if (r == 0 && collect_points(&cells, NULL, &points) < 0)
 		r = no_memory(err);
 	size_t a = r == 0 ? find_point(&points, from) : 0, b = r == 0 ? find_point(&points, to) : 0;
-	if (r == 0 && (a == points.count || b == points.count))
-		r = ow_error_set(err, ENOENT, "no point '%.64s' has results of this class",
-		                 a == points.count ? from : to);
-	if (r == 0 && find_path(&cells, &points, a, b, &path) < 0)
+	/* A point that has no lane of this class has no way either. */
+	bool is_known = a < points.count && b < points.count;
+	if (r == 0 && is_known && find_path(&cells, &points, a, b, &path) < 0)
 		r = no_memory(err);
-	if (r == 0 && !path.hops)
-		r = ow_error_set(err, ENOENT, "no segments lead from %.64s to %.64s", from, to);
 	if (r == 0)
-		put_path(call, &points, a, &path);
+		put_path(call, from, to, &path);
 	free(path.hop);
 	free(points.name);
 	ow_cells_done(&cells);

@@ -218,7 +218,7 @@ static int collect_notices(struct events *e, struct ow_error *err)
 	struct ow_stored_sums sums;
 	int64_t since = e->call->filter.since_ns;
 	bool is_long = since == INT64_MIN || e->call->filter.until_ns - since > 48 * 3600 * OW_NS_PER_S;
-	int r = ow_api_sum(e->call, &o, is_long ? OW_PERIOD_HOUR : OW_PERIOD_MINUTE, &sums, err);
+	int r = ow_stored_summarise_any(e->call->stored, &o, is_long ? OW_PERIOD_HOUR : OW_PERIOD_MINUTE, &sums, err);
 	if (r < 0)
 		return r;
 	ow_stored_sums_done(&sums);
@@ -470,6 +470,14 @@ int ow_api_truth(struct ow_call *call, struct ow_error *err)
 	if (!path)
 		return ow_error_set(err, ENOENT, "only a lab knows the truth: oneway lab --web");
 	FILE *file = fopen(path, "re");
+	if (!file && errno == ENOENT) {
+		/* The first interval is not over yet. */
+		ow_json_object(&call->json, NULL);
+		ow_json_array(&call->json, "segments");
+		ow_json_end(&call->json);
+		ow_json_end(&call->json);
+		return 0;
+	}
 	char *text = file ? malloc(TRUTH_BYTES) : NULL;
 	size_t size = text ? fread(text, 1, TRUTH_BYTES, file) : 0;
 	bool is_whole = text && size && size < TRUTH_BYTES && !ferror(file);
@@ -478,5 +486,5 @@ int ow_api_truth(struct ow_call *call, struct ow_error *err)
 	if (file)
 		fclose(file);
 	free(text);
-	return is_whole ? 0 : ow_error_set(err, EAGAIN, "the lab has not written the truth yet");
+	return is_whole ? 0 : ow_error_set(err, EIO, "%.200s cannot be read", path);
 }

@@ -33,9 +33,6 @@ typedef int ow_api_handler(struct ow_call *call, struct ow_error *err);
 #define OW_API_LANES "segment class from to"
 #define OW_API_TIMES "since until since_ns until_ns"
 int ow_api_select(struct ow_call *call, struct ow_error *err);
-/* Adds the selected results up from the longest periods that give the same sum, up to `most`. The caller frees it. */
-int ow_api_sum(struct ow_call *call, const struct ow_stored_sum_options *options, enum ow_period most,
-               struct ow_stored_sums *ret_sums, struct ow_error *err);
 /* "interval", "minute", ... */
 const char *ow_api_period(enum ow_period period);
 void ow_api_lane(struct ow_json *json, const struct ow_stored_lane *lane);

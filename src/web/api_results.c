@@ -268,7 +268,7 @@ int ow_api_summary(struct ow_call *call, struct ow_error *err)
 		r = ow_stored_choose(call->stored, &call->filter, err);
 	if (r == 0)
 		r = given ? ow_stored_summarise(call->stored, &o, &sums, err)
-		          : ow_api_sum(call, &o, OW_PERIOD_DAY, &sums, err);
+		          : ow_stored_summarise_any(call->stored, &o, OW_PERIOD_DAY, &sums, err);
 	if (r != 0)
 		return r;
 	r = put_sums(call, &sums, o.group);

@@ -313,7 +313,7 @@ static int answer(struct ow_call *call, struct series *s, struct ow_error *err)
 	                                  .arg = &s->notices};
 	r = ow_stored_choose(call->stored, &call->filter, err);
 	if (r == 0)
-		r = ow_api_sum(call, &o, longest_in(s->bin_ns), &sums, err);
+		r = ow_stored_summarise_any(call->stored, &o, longest_in(s->bin_ns), &sums, err);
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < sums.count; i++) {

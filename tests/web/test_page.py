@@ -4,35 +4,29 @@
 
     ONEWAY=build/oneway tests/web/test_page.py
 """
-import math
 import os
 import pathlib
 import re
-import shlex
-import subprocess
+import sqlite3
 import sys
 import tempfile
 import time
 import unittest
-import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import axe  # noqa: E402
 import checks  # noqa: E402
+from comparing import ONEWAY, Comparing, iso, lane_box, segment_view, times  # noqa: E402
 from browser import Browser  # noqa: E402
-from page import VIEWS, SECOND, Page, Server, forget, json_lines, measured_store, rename, run  # noqa: E402
+from page import VIEWS, SECOND, Page, Server, forget, measured_store, rename, run  # noqa: E402
 
-ONEWAY = os.path.abspath(os.environ.get("ONEWAY", "build/oneway"))
+MAKE_STORE = os.path.abspath(os.environ.get("MAKE_STORE", "build/tests/web/make_store"))
 SHOTS = os.environ.get("SHOTS")  # a folder for pictures of all views
 HOSTILE = "<img src=x onerror=document.title='owned'>\"'&\u202efdp.exe\u2066"
 LANE = {"segment": "london-paris", "class": "voice", "from": "london", "to": "paris"}
 
 
-def iso(ns):
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ns // SECOND)) + f".{ns % SECOND // 10**6:03d}Z"
-
-
-class PageTest(unittest.TestCase):
+class PageTest(Comparing):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="oneway-page-")
@@ -58,59 +52,22 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.page.problems(), [])
 
     def segment(self, more=""):
-        return f"segment?{urllib.parse.urlencode(LANE)}&{self.times}{more}"
-
-    def results(self, *options, lane=LANE):
-        words = [word for key, value in lane.items() for word in (f"--{key}", value)]
-        return json_lines(run(ONEWAY, "results", self.store, *words, "--json", *options))
-
-    def lane_box(self, lane=LANE):
-        return f"[data-lane='{lane['class']} {lane['from']} → {lane['to']}']"
+        return segment_view(LANE, self.since, self.until, more)
 
     # --- what is drawn ---
 
-    def drawn(self, what):
-        """The values of a line of the chart, by the start of their bins, from the pixels of its path."""
-        box = self.browser.run(
-            "const svg = document.querySelector(arguments[0] + ' svg'); const p = svg.querySelector(`[data-drawn='${arguments[1]}']`);"
-            "return {d: p.getAttribute('d'), ...svg.dataset}", self.lane_box(), what)
-        number = {key: float(value) for key, value in box.items() if key != "d"}
-        low, high = (math.log(number[key]) if number["log"] else number[key] for key in ("low", "high"))
-        values, x, y = {}, None, None
-        for letter, text in re.findall(r"([MVH])([-\d. ]+)", box["d"]):
-            place = [float(word) for word in text.split()]
-            if letter == "H":
-                when = number["since"] + ((x + place[0]) / 2 - number["left"]) / number["plotWidth"] * (number["until"] - number["since"])
-                share = (number["bottom"] - y) / (number["bottom"] - number["top"])
-                value = low + share * (high - low)
-                values[when] = math.exp(value) if number["log"] else value
-                x = place[0]
-            elif letter == "V":
-                y = place[0]
-            else:
-                x, y = place
-        pixel = (high - low) / (number["bottom"] - number["top"])  # of the scale; coordinates have a tenth of a pixel
-        return values, (lambda value: abs(math.expm1(pixel * 0.11)) * value) if number["log"] else (lambda value: pixel * 0.11)
-
     def test_the_median_is_drawn_where_results_say(self):
         self.page.open(self.segment())
-        values, error = self.drawn("p50")
-        expected = {row["start_ns"] / 1e6: row for row in self.results("--since", iso(self.since), "--until", iso(self.until))}
-        known = {start: row["delay_ns"]["quantiles"]["0.5"] for start, row in expected.items() if row["status"] != "unknown"}
-        self.assertEqual(len(values), len(known))
-        for when, value in values.items():
-            start = max(start for start in known if start <= when)
-            self.assertLess(when - start, 1000)
-            # Quantiles of a bin are those of a histogram with buckets of 1/64.
-            self.assertAlmostEqual(value, known[start], delta=error(value) + known[start] / 64)
+        expected = {row["start_ns"] / 1e6: row["delay_ns"]["quantiles"]["0.5"] for row in self.results(LANE, "--since", iso(self.since), "--until", iso(self.until)) if row["status"] != "unknown"}
+        self.assertEqual(self.check_line(LANE, expected, 1000), len(expected))
 
     def test_bins_are_the_intervals(self):
         self.page.open(self.segment())
-        self.browser.run("document.querySelector(arguments[0] + ' details.bins').open = true", self.lane_box())
+        self.browser.run("document.querySelector(arguments[0] + ' details.bins').open = true", lane_box(LANE))
         self.browser.wait("document.querySelector('table[data-bins]')")
         head, *rows = self.page.table("table[data-bins]")
         column = {name: i for i, name in enumerate(head)}
-        results = self.results("--since", iso(self.since), "--until", iso(self.until))
+        results = self.results(LANE, "--since", iso(self.since), "--until", iso(self.until))
         rows = [row for row in rows if row[column["measured"]] != "0" or row[column["unknown"]] != "0"]
         self.assertEqual(len(rows), len(results))
         for row, result in zip(rows, sorted(results, key=lambda one: one["start_ns"])):
@@ -118,32 +75,13 @@ class PageTest(unittest.TestCase):
                 self.assertEqual(row[column[name]], "unknown" if result[name] is None else f"{result[name]:,}", (name, result["start_ns"]))
             self.assertEqual(row[column["unknown"]], "1" if result["status"] == "unknown" else "0")
 
-    def sums_shown(self):
-        head, *rows = self.page.table("table[data-sums]")
-        return {row[0]: dict(zip(head, row)) for row in rows}
-
-    def check_sums(self, expected, shown):
-        self.assertEqual(shown["lost"], self.page.format("loss", expected["lost"], expected["sent"] - expected["pending"], expected["loss_ratio"]))
-        self.assertEqual(shown["delays of"], f"{expected['samples']:,} packets")
-        self.assertEqual(shown["mean"], self.page.format("delay", expected["delay_ns"]["mean"]))
-        for q, title in (("0.5", "p50"), ("0.9", "p90"), ("0.99", "p99")):
-            low, high = expected["ci95"]["quantiles"][q]
-            text = self.page.format("delay", expected["delay_ns"]["quantiles"][q])
-            self.assertEqual(shown[title], f"{text} {self.page.format('delay', low)} to {self.page.format('delay', high)}")
-
     def test_sums_are_those_of_the_command_that_is_shown(self):
         self.page.open(self.segment())
-        command = shlex.split(self.page.text(".command"))
-        self.assertEqual(command[:2], ["oneway", "results"])
-        sums = [line for line in json_lines(run(ONEWAY, *command[1:], "--json", cwd=self.folder.name)) if "intervals" in line and "delay_ns" in line]
-        self.assertEqual(len(sums), 2)
-        shown = self.sums_shown()
-        for one in sums:
-            self.check_sums(one, shown[f"{one['class']} {one['from']} → {one['to']}"])
+        self.check_sums_of_the_command(2)
 
     def test_distribution_has_every_packet(self):
         self.page.open(self.segment())
-        [expected] = [line for line in self.results("--since", iso(self.since), "--until", iso(self.until), "--summary") if "delay_ns" in line]
+        [expected] = [line for line in self.results(LANE, "--since", iso(self.since), "--until", iso(self.until), "--summary") if "delay_ns" in line]
         self.assertEqual(int(self.browser.run("return document.querySelector('.histogram').dataset.packets")), expected["samples"])
         self.browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         _, *rows = self.page.table("table[data-distribution]")
@@ -152,7 +90,7 @@ class PageTest(unittest.TestCase):
     def test_unknown_is_hatched_and_says_why(self):
         self.page.open(self.segment())
         self.assertTrue(self.browser.run("return document.querySelector('.span-unknown').getAttribute('d').length > 0"))
-        self.assertIn("paris does not answer", self.page.text(self.lane_box() + " .causes"))
+        self.assertIn("paris does not answer", self.page.text(lane_box(LANE) + " .causes"))
         box = self.browser.run("return document.querySelector('.chart-box').getBoundingClientRect().toJSON()")
         plot = self.browser.run("return {...document.querySelector('.chart-box svg').dataset}")
         middle = sum(self.unknown) / 2e6
@@ -164,7 +102,7 @@ class PageTest(unittest.TestCase):
     def test_raw_intervals(self):
         self.page.open(self.segment())
         head, *rows = self.page.table("table[data-raw]")
-        results = {row["start_ns"]: row for row in self.results("--since", iso(self.since), "--until", iso(self.until))}
+        results = {row["start_ns"]: row for row in self.results(LANE, "--since", iso(self.since), "--until", iso(self.until))}
         newest = [results[start] for start in sorted(results, reverse=True)]
         self.assertEqual(len(rows), min(100, len(newest)))
         self.assertEqual([row[head.index("sent")] for row in rows], ["unknown" if one["sent"] is None else f"{one['sent']:,}" for one in newest[:len(rows)]])
@@ -206,7 +144,7 @@ class PageTest(unittest.TestCase):
         shown = self.browser.run("const d = document.querySelector('.chart-box svg').dataset; return [d.since, d.until]")
         for value, share in zip(map(float, shown), (0.25, 0.75)):
             self.assertAlmostEqual(value, self.since / 1e6 + share * length, delta=2 * length / width)
-        [one] = [line for line in self.results("--since", zoomed[1]["since"][0], "--until", zoomed[1]["until"][0], "--summary") if "delay_ns" in line]
+        [one] = [line for line in self.results(LANE, "--since", zoomed[1]["since"][0], "--until", zoomed[1]["until"][0], "--summary") if "delay_ns" in line]
         self.check_sums(one, self.sums_shown()["voice london → paris"])
         self.page.act(self.browser.back)
         self.assertEqual(self.page.address(), before)
@@ -254,12 +192,7 @@ class PageTest(unittest.TestCase):
 
     def test_matrix_is_the_sum(self):
         self.page.open(f"matrix?{self.times}&class=voice")
-        cells = self.browser.run("return [...document.querySelectorAll('.cell a')].map(e => ({...e.dataset}))")
-        self.assertEqual(len(cells), 2)
-        for cell in cells:
-            [one] = [line for line in self.results("--since", iso(self.since), "--until", iso(self.until), "--summary", lane={**LANE, "from": cell["from"], "to": cell["to"]}) if "delay_ns" in line]
-            self.assertEqual(float(cell["loss"]), one["loss_ratio"])
-            self.assertEqual(float(cell["p99"]), one["delay_ns"]["quantiles"]["0.99"])
+        self.check_cells(".cell a", self.sums({"class": "voice"}, self.since, self.until))
 
     # --- every view ---
 
@@ -334,6 +267,146 @@ class PageTest(unittest.TestCase):
         self.assertIn("no such lane", self.page.text("#view"))
         self.page.open("matrix?since=nonsense&until=never")
         self.assertTrue(self.browser.run("return !!document.querySelector('.matrix')"))
+
+
+class LargeTest(Comparing):
+    """A made store of 100 segments and 90 days: every view, and its numbers beside those of `oneway results`."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="oneway-page-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.store = pathlib.Path(folder.name, "results.db")
+        # Seconds of five minutes, minutes of two hours, hours of ten days, days of 90.
+        run(MAKE_STORE, cls.store, "segments=100", "seconds=300", "minutes=120", "hours=240", "days=80")
+        cls.server = Server(ONEWAY, cls.store)
+        cls.addClassCleanup(cls.server.close)
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+        cls.page = Page(cls.browser, cls.server)
+        info = cls.server.get("")["periods"]
+        cls.end = info["interval"]["last_ns"] + SECOND
+        cls.lane = cls.server.get("lanes")["lanes"][0]
+        cls.days = (cls.end - info["day"]["first_ns"]) // (86400 * SECOND)
+
+    def tearDown(self):
+        self.assertEqual(self.page.problems(), [])
+
+    def test_every_view(self):
+        self.assertGreaterEqual(self.days, 89)
+        for view in VIEWS:
+            for length in (600, 86400, 89 * 86400):
+                more = f"&from={self.lane['from']}&to={self.lane['to']}&segment={self.lane['segment']}" if view in ("segment", "path") else ""
+                self.page.open(f"{view}?{times(self.end - length * SECOND, self.end)}{more}")
+                self.assertEqual(self.page.address()[0], view)
+                self.assertEqual(self.page.problems(), [], (view, length))
+                self.assertTrue(self.page.text("#view h1"))
+
+    def check_segment(self, period, length, results):
+        """Bins are results of this period. That of the last one may be incomplete."""
+        since = self.end - length * SECOND
+        self.page.open(segment_view(self.lane, since, self.end))
+        rows = self.results(self.lane, "--since", iso(since), "--until", iso(self.end), "--period", period, "--limit", "5000")
+        expected = {row["start_ns"] / 1e6: row["delay_ns"]["quantiles"]["0.5"] for row in rows}
+        longest = max(row["length_ns"] for row in rows) / 1e6
+        compared = self.check_line(self.lane, {start: value for start, value in expected.items()}, longest) if period == "interval" else self.check_whole(expected, longest)
+        self.assertGreaterEqual(compared, results)
+        self.check_sums_of_the_command(2)
+
+    def check_whole(self, expected, longest):
+        """The same without the first and the last bin, which may be parts of results."""
+        values, error = self.drawn(self.lane, "p50")
+        inner = sorted(values)[1:-1]
+        for when in inner:
+            start = max(start for start in expected if start <= when)
+            self.assertLess(when - start, longest)
+            self.assertAlmostEqual(values[when], expected[start], delta=error(values[when]) + expected[start] / 64)
+        return len(inner)
+
+    def test_seconds(self):
+        self.check_segment("interval", 240, 240)
+
+    def test_minutes(self):
+        self.check_segment("minute", 3600, 55)
+
+    def test_hours(self):
+        self.check_segment("hour", 2 * 86400, 40)
+
+    def test_days(self):
+        self.check_segment("day", 89 * 86400, 85)
+
+    def test_all_lanes(self):
+        """The list of the network and the cells of the matrix: each of 200 lanes."""
+        since = self.end - 3600 * SECOND
+        self.page.open(f"matrix?{times(since, self.end)}")
+        expected = self.sums({}, since, self.end)
+        self.assertEqual(len(expected), 200)
+        self.check_lanes_table(expected)
+        self.check_cells(".cell a", {key: one for key, one in expected.items()})
+        self.page.open(f"network?{times(since, self.end)}&window=1h")
+        shown = self.server.get("network", at_ns=self.end, window_ns=3600 * SECOND)
+        self.check_lanes_table(self.sums({}, shown["since_ns"], shown["until_ns"]))
+        self.assertEqual(self.browser.run("return [document.querySelectorAll('.edge').length, document.querySelectorAll('.node').length]"), [200, 60])
+        states = self.browser.run("const n = {}; for (const e of document.querySelectorAll('.edge')) n[e.dataset.state] = (n[e.dataset.state] || 0) + 1; return n")
+        self.assertEqual((states["loss"], states["delay"]), (1, 2))
+
+    def test_path(self):
+        since = self.end - 3600 * SECOND
+        self.page.open(f"path?from=p000&to=p004&{times(since, self.end)}")
+        expected = self.sums({}, since, self.end)
+        hops = self.browser.run("return [...document.querySelectorAll('.hop')].map(e => ({...e.dataset}))")
+        self.assertEqual((hops[0]["from"], hops[-1]["to"]), ("p000", "p004"))
+        for hop in hops:
+            one = next(one for key, one in expected.items() if key[2:] == (hop["from"], hop["to"]))
+            self.assertEqual(float(hop["mean"]), one["delay_ns"]["mean"])
+
+    def test_events_and_points(self):
+        self.page.open(f"events?{times(self.end - 3600 * SECOND, self.end)}")
+        head, *rows = self.page.table("table[data-events]")
+        self.assertTrue(any("does not answer" in row[head.index("what happened")] for row in rows))
+        self.page.open("points")
+        self.assertEqual(self.browser.run("return document.querySelector('table[data-points]').dataset.points"), "60")
+
+    def test_a_zoom_is_drawn_at_once(self):
+        """Bins that are there are drawn at the new scale, before the answer of the server; the focus stays."""
+        self.page.open(segment_view(self.lane, self.end - 86400 * SECOND, self.end))
+        self.browser.run("""
+            window.answers = [];
+            const real = window.fetch;
+            window.fetch = async (...words) => { if (/series/.test(words[0])) await new Promise((go) => window.answers.push(go)); return real(...words); };
+            document.querySelector('.chart-box').focus();""")
+        before = self.page.drawings()
+        self.browser.keys("+")
+        self.browser.wait("document.documentElement.dataset.early === '1'")
+        plot = "const d = document.querySelector('.chart-box svg').dataset; return (d.until - d.since) / 3600e3"
+        self.assertAlmostEqual(self.browser.run(plot), 12, delta=0.1)
+        self.assertEqual(self.page.drawings(), before)
+        self.assertIn("being loaded", self.page.text(".readout"))
+        self.assertEqual(self.browser.run("return document.activeElement.className"), "chart-box")
+        self.browser.run("window.fetch = undefined; delete window.fetch; for (const go of window.answers) go()")
+        self.page.ready(before)
+        self.assertAlmostEqual(self.browser.run(plot), 12, delta=0.1)
+        self.assertNotIn("being loaded", self.page.text(".readout"))
+        self.assertFalse(self.browser.run("return document.getElementById('view').classList.contains('early')"))
+
+
+class EmptyTest(unittest.TestCase):
+    """A store in which there is nothing yet."""
+
+    def test_every_view(self):
+        with tempfile.TemporaryDirectory(prefix="oneway-page-") as folder:
+            store = pathlib.Path(folder, "results.db")
+            run(MAKE_STORE, store, "segments=2", "seconds=0", "minutes=0", "hours=0")
+            with sqlite3.connect(store) as database:
+                for table in ("result", "minute", "hour", "day", "lane"):
+                    database.execute(f"DELETE FROM {table}")
+            database.close()
+            with Server(ONEWAY, store) as server, Browser() as browser:
+                page = Page(browser, server)
+                for view in VIEWS:
+                    page.open(view)
+                    self.assertEqual(page.problems(), [], view)
+                    self.assertTrue(page.text("#view h1"))
 
 
 class HostileTest(unittest.TestCase):

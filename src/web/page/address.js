@@ -41,12 +41,11 @@ function usual(info) {
 }
 
 /** Whether the address has both times, and neither counts from now. */
-export function isFixed(query) {
-  return ['since', 'until'].every((name) => query.get(name) && !WORD.test(query.get(name)));
-}
+export const isFixed = (query) => Date.parse(query.get('since')) < Date.parse(query.get('until'));
 
 /** The range of time of an address: {since, until} in ms, and `live` if it ends now. */
 export function range(query, info) {
+  if (isFixed(query)) return {since: Math.floor(Date.parse(query.get('since'))), until: Math.ceil(Date.parse(query.get('until'))), live: false};
   const now = info.now_ns / 1e6;
   const words = query.has('since') ? {since: query.get('since'), until: query.get('until')} : usual(info);
   let since = moment(words.since, now);

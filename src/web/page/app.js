@@ -95,8 +95,11 @@ function rangeBar(range) {
 }
 
 // --- views ---
+/** A module, and at the same time those that it needs. */
+const together = (...names) => Promise.all(names.map((one) => import(`./${one}.js`))).then(([first]) => first);
+
 const modules = {
-  network: () => import('./view_network.js'), matrix: () => import('./view_matrix.js'), segment: () => import('./view_segment.js'), path: () => import('./view_path.js'),
+  network: () => import('./view_network.js'), matrix: () => import('./view_matrix.js'), segment: () => together('view_segment', 'chart', 'histogram', 'interact', 'save'), path: () => import('./view_path.js'),
   events: () => import('./view_events.js'), points: () => import('./view_points.js'), flows: () => import('./view_flows.js'),
 };
 
@@ -118,11 +121,14 @@ function extentOf({periods = {}}) {
   return {first_ns: first, last_ns: last};
 }
 
-async function refreshInfo(signal) {
+/** Asks for what every view needs. `known`: the store and the server's time; `ready`: the lanes as well. */
+function refreshInfo(signal) {
   const asked = performance.now();
-  [info, lanes] = await Promise.all([get('', {}, signal), lanes && asked - lanesAt < KEEP_LANES ? lanes : get('lanes', {}, signal).then((answer) => answer.lanes)]);
-  if (asked - lanesAt >= KEEP_LANES || !lanesAt) lanesAt = asked;
-  info = {...extentOf(info), ...info};
+  const known = get('', {}, signal).then((answer) => { info = {...extentOf(answer), ...answer}; });
+  const listed = lanes?.length && asked - lanesAt < KEEP_LANES ? null : get('lanes', {}, signal).then((answer) => { lanes = answer.lanes; lanesAt = asked; });
+  const ready = Promise.all([known, listed]);
+  for (const one of [known, ready]) one.catch(() => {}); // they are awaited later
+  return {known, ready};
 }
 
 /** A section that needs another answer: the old one, or a line, until the new one is there. */
@@ -151,30 +157,41 @@ function navigation(now) {
     h('a', {href: link(now, view, {}), 'aria-current': view === now.view ? 'page' : null}, TITLES[view])));
 }
 
+/** Draws a part of the view again from what is there, until the answers come. */
+function early(mine, replace, asked) {
+  if (current !== mine) return;
+  const key = focusKey();
+  replace();
+  place_focus(key);
+  place('view').classList.add('early'); // what is below is of the range before
+  requestAnimationFrame(() => Object.assign(document.documentElement.dataset, {early: Number(document.documentElement.dataset.early || 0) + 1, earlyMs: (performance.now() - asked).toFixed(1)}));
+}
+
 async function show() {
   const now = state();
   if (current) current.controller.abort();
   const controller = new AbortController();
   const mine = current = {controller, view: now.view, range: current && current.range, moved: !current || current.view !== now.view};
   place('view').setAttribute('aria-busy', 'true');
-  const asked = performance.now();
+  const asked = drawnAt ? performance.now() : 0; // the first drawing: since the page is being loaded
   try {
-    const refreshed = refreshInfo(controller.signal);
-    refreshed.catch(() => {}); // it is awaited below
-    const module = await modules[now.view]();
-    // Times that are in the address do not depend on how far the store has come: after a zoom nothing waits for that.
-    if (!info || !isFixed(now.query)) await refreshed;
+    const {known, ready} = refreshInfo(controller.signal);
+    // Times that are in the address do not depend on how far the store has come: then nothing waits for that.
+    const [module] = await Promise.all([modules[now.view](), isFixed(now.query) ? null : known]);
     mine.range = rangeOf(now.query, info);
     const context = {
-      state: now, info, lanes, range: mine.range, go, zoomOut, signal: controller.signal, width: place('view').clientWidth,
+      get info() { return info; }, get lanes() { return lanes; }, ready, // null before they are ready for the first time
+      state: now, range: mine.range, go, zoomOut, signal: controller.signal, width: place('view').clientWidth,
+      early: (replace) => early(mine, replace, asked),
       again: () => { if (current === mine) show(); },
       link: (view, changes) => link(now, view, changes),
       get: (resource, parameters) => get(resource, parameters, controller.signal),
       late: (key, make) => lateSection(key, make, controller.signal, now.view),
     };
-    const [content] = await Promise.all([module.view(context), refreshed]);
+    const [content] = await Promise.all([module.view(context), ready]);
     if (current !== mine) return;
     const key = focusKey();
+    place('view').classList.remove('early');
     place('view').replaceChildren(...content.flat(Infinity).filter(Boolean));
     place('range').replaceChildren(rangeBar(mine.range));
     navigation(now);
@@ -204,6 +221,12 @@ async function show() {
 // --- what is new ---
 const LIVE = {live: 'live', away: 'no connection', off: ''};
 
+/** A lane that is not in the list: the list is asked for again. */
+function noteLane({data}) {
+  const one = JSON.parse(data);
+  if (!lanes?.some((lane) => lane.segment === one.segment && lane.class === one.class && lane.from === one.from && lane.to === one.to)) lanesAt = -KEEP_LANES;
+}
+
 // A browser has few connections to a server: a page that nobody sees must not hold one.
 function follow() {
   let close = null;
@@ -214,7 +237,7 @@ function follow() {
   };
   const decide = (seen) => {
     if (seen && !close) {
-      close = stream(() => { fresh = true; }, heard);
+      close = stream((event) => { fresh = true; noteLane(event); }, heard);
       fresh = true; // what came in the meantime
     } else if (!seen && close) {
       close();

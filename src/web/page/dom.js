@@ -29,13 +29,22 @@ export const visible = (text) => String(text).replace(new RegExp(INVISIBLE, 'g')
 /** A name as an element of its own direction. */
 export const name = (text) => h('bdi', {}, visible(text));
 
+const FIRST_ROWS = 30; // of a table; the others follow when these are on the screen
+const FOLLOW = 60; // ms
+
 /** A table: columns are {title, number or wide, of(row)}; `of` gives text or elements. A long one scrolls by itself. */
 export function table(caption, columns, rows, attributes) {
   const head = columns.map((column) => h('th', {scope: 'col', class: column.number ? 'number' : null, title: column.hint}, column.title));
-  const body = rows.map((row) => h('tr', {class: row.rowClass}, columns.map((column, i) =>
-    h(i === 0 && column.header !== false ? 'th' : 'td', {scope: i === 0 && column.header !== false ? 'row' : null, class: column.number ? 'number' : column.wide ? 'text' : null}, column.of(row)))));
-  return h('div', {class: rows.length > 30 ? 'scroll tall' : 'scroll', tabindex: 0, role: 'region', 'aria-label': caption},
-    h('table', attributes, h('caption', {}, caption), h('thead', {}, h('tr', {}, head)), h('tbody', {}, body)));
+  const line = (row) => h('tr', {class: row.rowClass}, columns.map((column, i) =>
+    h(i === 0 && column.header !== false ? 'th' : 'td', {scope: i === 0 && column.header !== false ? 'row' : null, class: column.number ? 'number' : column.wide ? 'text' : null}, column.of(row))));
+  const body = h('tbody', {}, rows.slice(0, FIRST_ROWS).map(line));
+  const region = h('div', {class: rows.length > FIRST_ROWS ? 'scroll tall' : 'scroll', tabindex: 0, role: 'region', 'aria-label': caption},
+    h('table', attributes, h('caption', {}, caption), h('thead', {}, h('tr', {}, head)), body));
+  if (rows.length > FIRST_ROWS) {
+    region.setAttribute('aria-busy', 'true');
+    setTimeout(() => { body.append(...rows.slice(FIRST_ROWS).map(line)); region.removeAttribute('aria-busy'); }, FOLLOW);
+  }
+  return region;
 }
 
 /** A labelled choice: options are [value, text]. */

@@ -25,7 +25,7 @@ export function connect(panels, view, cursor, {zoom, out}) {
       const x = ms === null ? -9 : bin < 0 ? xAt(ms) : xAt(Math.min(view.until, panel.series.start_ns[bin] / 1e6 + panel.series.bin_ns / 2e6));
       line.setAttribute('x1', x);
       line.setAttribute('x2', x);
-      const pairs = bin < 0 ? (ms === null ? panel.idle : [['time', 'no results here']]) : binText(panel.series, bin);
+      const pairs = bin < 0 ? (ms === null ? panel.idle : [['time', panel.isEarly ? 'being loaded' : 'no results here']]) : binText(panel.series, bin);
       readout(panel.readout, pairs);
       panel.box.setAttribute('aria-valuenow', Math.max(0, bin));
       panel.box.setAttribute('aria-valuetext', pairs.map(([word, value]) => `${word} ${visible(value)}`).join(', '));

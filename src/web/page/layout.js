@@ -45,9 +45,17 @@ function turn(x, y) {
   if (n > 1 && y[1] > 0) for (let i = 0; i < n; i++) y[i] = -y[i];
 }
 
+let last = {key: null, places: null}; // it stays the same as long as the network does
+
 /** points: names; edges: [from, to]. Returns a Map of name to {x, y}, each between 0 and 1. */
 export function layout(points, edges) {
   const names = [...new Set(points)].sort();
+  const key = JSON.stringify([names, edges]);
+  if (last.key !== key) last = {key, places: place(names, edges)};
+  return new Map(last.places);
+}
+
+function place(names, edges) {
   const index = new Map(names.map((one, i) => [one, i]));
   const near = names.map(() => new Set());
   for (const [from, to] of edges) {

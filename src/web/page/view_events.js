@@ -15,7 +15,7 @@ const target = (context, event) => context.link('segment', {segment: event.segme
 export async function view(context) {
   const {get, range, state, go} = context;
   const kind = state.query.get('kind');
-  const [answer, verdicts] = await Promise.all([get('events', {...timesOf(range), limit: LIMIT}), get('verdicts', timesOf(range)).catch((error) => ({error: error.message, incidents: []}))]);
+  const [answer, verdicts] = await Promise.all([get('events', {...timesOf(range), limit: LIMIT}), get('verdicts', timesOf(range)).catch((error) => ({error: error.message, incidents: []})), context.ready]);
   const kinds = [...new Set(answer.events.map((event) => event.kind))].sort();
   const events = answer.events.filter((event) => !kind || event.kind === kind);
   const columns = [

@@ -23,6 +23,7 @@ function meanText(flow) {
 const lostOf = (flow) => flow.lost ?? (typeof flow.sent === 'number' ? Math.max(0, flow.sent - flow.packets) : null);
 
 export async function view(context) {
+  await context.ready;
   const {get, range, state, go} = context;
   const worst = state.query.get('worst') || '50', by = state.query.get('by') || 'delay', of = state.query.get('of') || 'flows';
   const heading = [h('h1', {}, 'Flows'), h('form', {class: 'controls', onsubmit: (event) => event.preventDefault()},

@@ -9,7 +9,7 @@ const SMALL = 14; // points: a larger grid has signs only
 const MOST = 60; // points: a larger grid is no use, the list has all
 
 function cellElement(context, cell, value, small) {
-  if (!cell) return h('td', {class: 'none'}, h('span', {class: 'sr-only'}, 'no lane'));
+  if (!cell) return h('td', {class: 'none'});
   const text = value === 'p99' ? delay(cell.p99) : percent(cell.loss_ratio);
   return h('td', {class: `cell state-${cell.state}`}, h('a', {href: cellLink(context, cell), title: cellText(cell), 'aria-label': cellText(cell), data: {key: `cell ${cell.from} ${cell.to}`, from: cell.from, to: cell.to, class: cell.class, loss: cell.loss_ratio, p99: cell.p99, state: cell.state}},
     h('i', {'aria-hidden': 'true'}, (STATES[cell.state] || STATES.unknown).sign), small || cell.state === 'unknown' ? '' : ` ${text}`));
@@ -35,10 +35,10 @@ function gridOf(context, points, cells, value) {
 }
 
 export async function view(context) {
-  const {get, range, state, go, lanes} = context;
+  const {get, range, state, go} = context;
   const wanted = state.query.get('class'), value = state.query.get('value') || 'loss', order = state.query.get('order') || 'worst';
-  const answer = await get('matrix', {...timesOf(range), class: wanted});
-  const classes = [...new Set(lanes.map((lane) => lane.class))];
+  const [answer] = await Promise.all([get('matrix', {...timesOf(range), class: wanted}), context.ready]);
+  const classes = [...new Set(context.lanes.map((lane) => lane.class))];
   const cells = [...answer.cells].sort(worse);
   const used = new Set(cells.flatMap((cell) => [cell.from, cell.to]));
   const points = ordered([...used], cells, order).slice(0, MOST);

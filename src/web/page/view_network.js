@@ -141,15 +141,16 @@ function summary(network, edges) {
 }
 
 export async function view(context) {
-  const {get, lanes} = context;
+  const {get} = context;
+  if (context.state.query.has('at')) await context.ready; // it may count from now
   const at = instant(context), length = windowOf(context);
   const [network, verdicts] = await Promise.all([get('network', {at_ns: `${Math.round(at)}000000`, window_ns: `${length}000000`}),
-    get('verdicts', {since_ns: `${Math.round(at - Math.max(length, 3600e3))}000000`, until_ns: `${Math.round(at)}000000`}).catch((error) => ({error: error.message, incidents: []}))]);
+    get('verdicts', {since_ns: `${Math.round(at - Math.max(length, 3600e3))}000000`, until_ns: `${Math.round(at)}000000`}).catch((error) => ({error: error.message, incidents: []})), context.ready]);
   const edges = directed(network);
   const window = {from: network.since_ns / 1e6, to: network.until_ns / 1e6};
   const bad = network.cells.filter((cell) => cell.state !== 'good').sort(worse);
   const good = network.cells.filter((cell) => cell.state === 'good').sort(worse);
-  return [h('h1', {}, 'Network'), slider(context, at, length), summary(network, edges), map(context, network, edges, lanes, window), legend(),
+  return [h('h1', {}, 'Network'), slider(context, at, length), summary(network, edges), map(context, network, edges, context.lanes, window), legend(),
     incidentList(context, verdicts, `What is wrong, and why (${span(Math.max(length, 3600e3))} before ${time(at)})`),
     network.disagreements?.length ? h('section', {class: 'panel'}, h('h2', {}, 'The map and the packets disagree'), h('ul', {}, network.disagreements.map((one) => h('li', {}, visible(typeof one === 'string' ? one : one.text || JSON.stringify(one)))))) : null,
     h('h2', {}, 'Lanes, worst first'), h('section', {class: 'panel'}, table(`Lanes in the ${span(length)} before ${time(at)}`, cellColumns(context), [...bad, ...good].slice(0, 400), {data: {cells: 1}}))];

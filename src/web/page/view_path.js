@@ -44,6 +44,7 @@ function composedText(context, answer) {
 }
 
 export async function view(context) {
+  await context.ready;
   const {get, range, state, go, lanes} = context;
   const points = [...new Set(lanes.flatMap((lane) => [lane.from, lane.to]))].filter((one) => !one.includes('+')).sort();
   const classes = [...new Set(lanes.map((lane) => lane.class))];
@@ -54,13 +55,15 @@ export async function view(context) {
     h('a', {class: 'button', href: context.link('path', {from: to, to: from})}, 'Other direction'));
   const heading = [h('h1', {}, 'Path ', name(from ?? ''), ' → ', name(to ?? '')), form];
   if (!from || !to) return [...heading, h('p', {}, 'There are no results in the store.')];
+  if (from === to) return [...heading, h('p', {}, 'A path needs two points.')];
   const [answer, verdicts] = await Promise.all([get('path', {from, to, class: one, ...timesOf(range)}).catch((error) => { if (error.name === 'AbortError') throw error; return {error: error.message}; }),
     get('verdicts', timesOf(range)).catch((error) => ({error: error.message, incidents: []}))]);
   if (answer.error) return [...heading, h('p', {class: 'error'}, visible(answer.error))];
+  if (!answer.hops.length) return [...heading, h('p', {data: {noWay: 1}}, visible(`There is no way: ${answer.why}.`))];
   const on = new Set(answer.points || []);
   const related = {...verdicts, incidents: verdicts.incidents.filter((incident) => on.has(incident.from) && on.has(incident.to) && incident.text !== answer.verdict?.text)};
   return [...heading, h('p', {}, 'Way: ', (answer.points || []).map((point, i) => [i ? ' → ' : '', name(point)])),
-    h('section', {class: 'panel'}, answer.hops.length ? picture(context, answer.hops) : h('p', {}, 'No way between these points is known.'), composedText(context, answer)),
+    h('section', {class: 'panel'}, picture(context, answer.hops), composedText(context, answer)),
     answer.verdict ? h('section', {class: 'panel'}, h('h2', {}, 'Verdict'), answer.verdict.text ? incidentElement(context, answer.verdict) : h('p', {}, visible(answer.verdict.why || JSON.stringify(answer.verdict)))) : null,
     incidentList(context, related, answer.verdict ? 'Other incidents on this path' : 'Incidents on this path'),
     h('h2', {}, 'Hops'), h('section', {class: 'panel'}, table(`Hops, ${period(range.since, range.until)}`, cellColumns(context), answer.hops, {data: {cells: 1}}))];

@@ -22,9 +22,9 @@ function clock(point) {
 }
 
 export async function view(context) {
-  const {get, info, state} = context;
-  const now = info.now_ns / 1e6;
-  const {points, problem} = await get('points');
+  const {get, state} = context;
+  const [{points, problem}] = await Promise.all([get('points'), context.ready]);
+  const now = context.info.now_ns / 1e6;
   const chosen = state.query.get('point');
   const rows = points.map((point) => ({...point, rowClass: point.point === chosen ? 'chosen' : null}));
   const columns = [

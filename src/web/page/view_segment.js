@@ -10,6 +10,7 @@ import {svgText, png, download, copy, csv} from './save.js';
 
 const WEEK = 7 * 86400e3;
 const RAW = 100;      // intervals in the list
+const EVENTS = 200;   // marks of events in a chart, the newest ones
 const FETCHED = new Map(); // what the points of a fleet were asked for last, and their answer
 const FETCH_MAX = 2 * 3600e3; // ms: seconds of a longer time are not asked for
 const CURSOR = {at: null}; // stays when the view is drawn again
@@ -61,6 +62,16 @@ function idle(series, range) {
     ['intervals', ['measured', 'partial', 'unknown', 'missing'].filter(sum).map((key) => `${count(sum(key))} ${key}`).join(', ') || 'none']];
 }
 
+/** The same while finer bins are being loaded: these may reach beyond the range, so their sums are not those of it. */
+const early = (series, range) => [['time', period(range.since, range.until)], ['bins of', `${span(series.bin_ns / 1e6)}; others are being loaded`]];
+
+/** The bins of a series that touch a range. */
+function within(series, {since, until}) {
+  const first = series.start_ns.findIndex((start) => (start + series.bin_ns) / 1e6 > since), behind = series.start_ns.findIndex((start) => start / 1e6 >= until);
+  const from = first < 0 ? series.bins : first, to = behind < 0 ? series.bins : behind;
+  return Object.fromEntries(Object.entries(series).map(([key, value]) => [key, Array.isArray(value) && key !== 'causes' ? value.slice(from, to) : value]));
+}
+
 function summaryText(lane, series) {
   const sum = (key) => series[key].reduce((a, b) => a + (b || 0), 0);
   const worst = Math.max(...series.p99.map((v) => v ?? -Infinity));
@@ -90,14 +101,14 @@ const LEGEND = [['median', 'p50'], ['low', 'min to p50'], ['p90', 'to p90'], ['p
 const legend = (compare, truth) => h('ul', {class: 'legend', 'aria-label': 'Legend'},
   [...LEGEND, ...(compare ? [['before', 'last week, p50 to p99']] : []), ...(truth ? [['truth', 'true mean of the wire']] : [])].map(([key, text]) => h('li', {}, h('i', {class: `key key-${key}`}), text)));
 
-function panelOf(lane, series, svg, range) {
-  const label = summaryText(lane, series);
+function panelOf(lane, series, svg, range, isEarly) {
+  const label = isEarly ? `${laneText(lane)}: being loaded.` : summaryText(lane, series);
   const box = h('div', {class: 'chart-box', tabindex: 0, role: 'slider', 'aria-label': `Delay and loss over time, ${laneText(lane)}. Arrows move, plus and minus zoom, Escape goes back.`,
     'aria-valuemin': 0, 'aria-valuemax': Math.max(0, series.start_ns.length - 1), 'aria-valuenow': 0, 'aria-valuetext': label, data: {key: `chart ${laneText(lane)}`, lane: laneText(lane)}}, svg);
   const line = h('p', {class: 'readout'});
   const element = h('section', {class: 'panel lane', 'aria-label': laneText(lane), data: {lane: laneText(lane)}},
     h('h2', {class: 'lane-name'}, laneName(lane)), line, box, h('p', {class: 'sr-only'}, label), causeList(series, range), binTable(lane, series));
-  return {series, svg, box, readout: line, idle: idle(series, range), element, title: laneText(lane)};
+  return {series, svg, box, readout: line, idle: isEarly ? early(series, range) : idle(series, range), element, title: laneText(lane), isEarly};
 }
 
 /** Why there are no or not all numbers, as text. */
@@ -160,13 +171,12 @@ function rawTable(lane, answer) {
 }
 
 /** The command that gives the same sums. */
-function commandOf(context, chosen, sums) {
+function commandOf(context, chosen) {
   const {info, range} = context;
   const words = ['oneway', 'results', info.store || 'STORE', '--segment', chosen.segment];
   if (chosen.shown.length === 1) words.push('--class', chosen.shown[0]);
   words.push('--since', iso(range.since), '--until', iso(range.until));
-  if (sums.length && sums[0].period) words.push('--period', sums[0].period);
-  return [...words, '--summary'].map(quoted).join(' ');
+  return [...words, '--summary', '--period', 'any'].map(quoted).join(' ');
 }
 
 const SERIES_COLUMNS = ['min', 'p50', 'p90', 'p99', 'max', 'mean', 'samples', 'sent', 'received', 'lost', 'late', 'duplicated', 'pending', 'loss_ratio', 'clock_error_ns', 'intervals', 'measured', 'partial', 'unknown', 'missing'];
@@ -176,13 +186,13 @@ function csvOf(panels, lanes) {
     [lanes[p].segment, lanes[p].class, lanes[p].from, lanes[p].to, `${Math.round(start / 1e6)}000000`, series.bin_ns, ...SERIES_COLUMNS.map((key) => series[key]?.[i])])));
 }
 
-function exports(context, chosen, panels) {
+function exports(context, chosen) {
   const file = `oneway-${chosen.segment}-${iso(context.range.since)}`;
   const said = h('span', {role: 'status', class: 'note'});
   const say = (text) => { said.textContent = text; };
   const button = (text, action) => h('button', {type: 'button', onclick: action, data: {key: text}}, text);
-  const svg = () => svgText(panels);
-  const command = h('code', {class: 'command', tabindex: 0, 'aria-label': 'command with the same numbers'}, commandOf(context, chosen, []));
+  const svg = () => svgText(shown.panels);
+  const command = h('code', {class: 'command', tabindex: 0, 'aria-label': 'command with the same numbers'}, commandOf(context, chosen));
   const element = h('div', {class: 'exports'},
     button('Copy PNG', async () => {
       const blob = await png(svg());
@@ -191,11 +201,11 @@ function exports(context, chosen, panels) {
     }),
     button('Save PNG', async () => download(`${file}.png`, await png(svg()))),
     button('Save SVG', () => download(`${file}.svg`, new Blob([svg()], {type: 'image/svg+xml'}))),
-    button('Save CSV', () => download(`${file}.csv`, new Blob([csvOf(panels, chosen.lanes)], {type: 'text/csv'}))),
+    button('Save CSV', () => download(`${file}.csv`, new Blob([csvOf(shown.panels, chosen.lanes)], {type: 'text/csv'}))),
     button('Copy command', async () => say(await copy('text/plain', command.textContent) ? 'The command is in the clipboard.' : 'Select the command and copy it.')),
     button('Copy link', async () => say(await copy('text/plain', link(context)) ? 'The address is in the clipboard.' : 'Copy the address of the page.')),
     said, h('p', {class: 'note'}, 'The same numbers: ', command));
-  return {element, setSums: (sums) => { command.textContent = commandOf(context, chosen, sums); }};
+  return element;
 }
 
 /** The address with the times as they are now, so that others see the same. */
@@ -206,14 +216,13 @@ async function sumsOf(context, chosen, answer, width, truth) {
   const picked = chosen.lanes.map((lane) => answer.sums.find((sum) => same(sum, lane))).filter(Boolean);
   const rows = [...picked];
   if (context.state.query.has('compare')) {
-    const before = await get('summary', {segment: chosen.segment, ...timesOf({since: range.since - WEEK, until: range.until - WEEK})}).catch(() => ({sums: []}));
+    const before = await get('summary', {segment: chosen.segment, ...timesOf({since: range.since - WEEK, until: range.until - WEEK})});
     rows.push(...chosen.lanes.map((lane) => before.sums.find((sum) => same(sum, lane))).filter(Boolean).map((sum) => ({...sum, note: 'last week: '})));
   }
-  const section = h('div', {},
+  return h('div', {},
     h('h2', {}, 'The range in numbers'), rows.length ? h('section', {class: 'panel'}, sumTable(rows, `Sums of ${period(range.since, range.until)}${rows[0].period && rows[0].period !== 'interval' ? `, from ${rows[0].period}s and shorter periods` : ''}`),
       truth.size ? await truthTable(context, chosen, truth) : null) : h('p', {}, 'No results in this time.'),
     h('h2', {}, 'Distribution of the delays'), h('div', {class: `lanes cols-${width.columns}`}, picked.map((sum) => distributionOf(sum, width.chart))));
-  return {section, picked};
 }
 
 /** What the wire of a lab did: a Map of "from to" to its intervals, in their order. Empty if this is no lab. */
@@ -270,10 +279,11 @@ async function fetchSeconds({get, range, again}, chosen) {
     h('ul', {class: 'plain'}, missing.slice(0, 20).map((one) => h('li', {}, laneName(one), ', ', period(one.since_ns / 1e6, one.until_ns / 1e6), ': ', visible(one.why))))) : h('div', {});
 }
 
-function eventList(context, events) {
+function eventList({events, omitted, error}) {
+  if (error) return h('p', {class: 'error'}, `The events of this time are not known: ${visible(error)}`);
   if (!events.length) return null;
-  return h('details', {class: 'panel', open: events.length <= 5}, h('summary', {}, `${events.length} events in this time`),
-    h('ul', {class: 'plain'}, events.slice(0, 50).map((event) => h('li', {}, h('b', {}, time(event.time_ns / 1e6)), ' ', event.from && event.class ? [...laneName(event), ': '] : null, visible(event.text || event.kind)))));
+  return h('details', {class: 'panel', open: events.length <= 5}, h('summary', {}, `${count(events.length + omitted)} events in this time${omitted ? `, of which the newest ${count(events.length)} are marked and listed` : ''}`),
+    h('ul', {class: 'plain'}, events.map((event) => h('li', {}, h('b', {}, time(event.time_ns / 1e6)), ' ', event.from && event.class ? [...laneName(event), ': '] : null, visible(event.text || event.kind)))));
 }
 
 function widths(context, chosen) {
@@ -288,32 +298,51 @@ async function load(context, chosen, width) {
   const series = (lane, shift) => get('series', {...select(lane), ...timesOf({since: range.since - shift, until: range.until - shift}), width: Math.min(4096, plotWidth(width.chart))});
   const week = state.query.has('compare');
   const [now, before, events] = await Promise.all([Promise.all(chosen.lanes.map((lane) => series(lane, 0))),
-    Promise.all(chosen.lanes.map((lane) => (week ? series(lane, WEEK).catch(() => null) : null))),
-    get('events', {segment: chosen.segment, ...timesOf(range), limit: 200}).then((answer) => answer.events).catch(() => [])]);
+    Promise.all(chosen.lanes.map((lane) => (week ? series(lane, WEEK) : null))),
+    get('events', {segment: chosen.segment, ...timesOf(range), limit: EVENTS}).catch((error) => { if (error.name === 'AbortError') throw error; return {events: [], omitted: 0, error: error.message}; })]);
   return {now, before: before.map(moved), events};
 }
 
-export async function view(context) {
-  const {lanes, state, range, get, go, late} = context;
-  const chosen = selection(lanes, state.query);
-  const heading = [h('h1', {}, 'Segment ', name(chosen.segment ?? '')), controls(context, chosen)];
-  if (!chosen.lanes.length) return [...heading, h('p', {}, lanes.length ? 'There is no such lane in the store.' : 'There are no results in the store.')];
-  const width = widths(context, chosen);
-  const [{now, before, events}, truth] = await Promise.all([load(context, chosen, width), truthOf(context, chosen)]);
+let shown = null; // the charts on the screen: {key, range, loaded, truth, element, panels}
+
+/** The charts of all lanes. They are made of bins that are there (isEarly), or of those of this range. */
+function charts(context, chosen, width, loaded, truth, isEarly) {
+  const {range, state, go} = context;
+  const [now, before] = [loaded.now, loaded.before].map((all) => all.map((series) => (series && isEarly ? within(series, range) : series)));
   const scale = scaleOf([...now, ...before.filter(Boolean)], state.query.get('scale') || 'auto');
   const box = {width: width.chart, since: range.since, until: range.until};
   const ofLane = (event, lane) => (!event.class || event.class === lane.class) && (!event.from || event.from === lane.from);
   const panels = chosen.lanes.map((lane, i) => panelOf(lane, now[i],
-    draw(now[i], box, scale, {before: before[i], events: events.filter((event) => ofLane(event, lane)), truth: truthFor(truth, chosen, lane), label: laneText(lane)}), range));
+    draw(now[i], box, scale, {before: before[i], events: loaded.events.events.filter((event) => ofLane(event, lane)), truth: truthFor(truth, chosen, lane), label: laneText(lane)}), range, isEarly));
   connect(panels, range, CURSOR, {zoom: (since, until) => go({since: iso(since), until: iso(until)}), out: context.zoomOut});
-  const saved = exports(context, chosen, panels);
-  const sums = late('sums', async () => {
-    const {section, picked} = await sumsOf(context, chosen, await get('summary', {segment: chosen.segment, ...timesOf(range)}), width, truth);
-    saved.setSums(picked);
-    return section;
+  return {range, panels, element: h('div', {class: `lanes cols-${width.columns}`}, panels.map((panel) => panel.element))};
+}
+
+/** After a zoom: draws the bins that are on the screen at the new scale, at once; the answers of the server follow. */
+function drawEarly(context, chosen, width, key) {
+  const {range} = context;
+  if (shown?.key !== key || !shown.element.isConnected || range.live || range.since >= shown.range.until || range.until <= shown.range.since) return;
+  context.early(() => {
+    const {element} = shown;
+    shown = {...shown, ...charts(context, chosen, width, shown.loaded, shown.truth, true)};
+    element.replaceWith(shown.element);
   });
+}
+
+export async function view(context) {
+  if (!context.lanes || !context.info) await context.ready;
+  const {lanes, state, range, get, late} = context;
+  const chosen = selection(lanes, state.query);
+  const heading = [h('h1', {}, 'Segment ', name(chosen.segment ?? '')), controls(context, chosen)];
+  if (!chosen.lanes.length) return [...heading, h('p', {}, lanes.length ? 'There is no such lane in the store.' : 'There are no results in the store.')];
+  const width = widths(context, chosen);
+  const key = JSON.stringify([chosen.lanes.map(select), width.chart, state.query.has('compare')]);
+  drawEarly(context, chosen, width, key);
+  const [loaded, truth] = await Promise.all([load(context, chosen, width), truthOf(context, chosen)]);
+  shown = {key, loaded, truth, ...charts(context, chosen, width, loaded, truth, false)};
+  const sums = late('sums', async () => sumsOf(context, chosen, await get('summary', {segment: chosen.segment, ...timesOf(range)}), width, truth));
   const raw = late('raw', async () => h('div', {}, h('h2', {}, 'Intervals'),
     ...await Promise.all(chosen.lanes.map(async (lane) => rawTable(lane, await get('results', {...select(lane), ...timesOf(range), period: 'interval', limit: RAW}))))));
-  return [...heading, legend(state.query.has('compare'), truth.size > 0), h('div', {class: `lanes cols-${width.columns}`}, panels.map((panel) => panel.element)), saved.element, eventList(context, events),
+  return [...heading, legend(state.query.has('compare'), truth.size > 0), shown.element, exports(context, chosen), eventList(loaded.events),
     context.info.features?.includes('fleet') && range.until - range.since <= FETCH_MAX ? late('seconds', () => fetchSeconds(context, chosen)) : null, sums, raw];
 }
