@@ -7,13 +7,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define COPIES_MAX  4096  /* of one packet that are sent, and that arrive; with more there is no alignment */
-#define ALIGNED_MAX 16384 /* arrivals of an interval */
-#define PACKETS_MAX 4096  /* whose pairs are kept */
-#define PAIRS       8     /* of a packet */
-#define PLAUSIBLE   6.0  /* price above the best from which on an assignment is no reason to call an interval partial */
-#define SLACK_NS    2000 /* two ticks of a microsecond clock */
-#define CLOSE_LEAST 8    /* arrivals that show by themselves how much delays differ */
+#define COPIES_MAX   4096  /* of one packet that are sent, and that arrive; with more there is no alignment */
+#define ALIGNED_MAX  16384 /* arrivals of an interval */
+#define PACKETS_MAX  4096  /* whose pairs are kept */
+#define PAIRS        8     /* of a packet */
+#define PLAUSIBLE    6.0 /* price above the best from which on an assignment is no reason to call an interval partial */
+#define SLACK_NS     2000 /* two ticks of a microsecond clock */
+#define CLOSE_LEAST  8    /* arrivals that show by themselves how much delays differ */
+#define SPREAD_TIMES 2    /* delays may differ this many times as much as those of the others, which are a sample */
 /* Arrivals are close if they are this part of the mean time between two packets apart; those that were sent so close, or
  * closer, may arrive like that. */
 #define CLOSE_ARRIVALS 64
@@ -268,8 +269,10 @@ static int64_t telling_gap(const struct ow_interval_copies *c, const struct ow_c
 	uint32_t sents = of->sents - of->waiting;
 	const int64_t *sent_ns = of->sent_ns + of->waiting;
 	int64_t gap_ns = sents > 1 ? (sent_ns[sents - 1] - sent_ns[0]) / (sents - 1) : 0;
-	bool alone = !p->samples || !p->known;
-	return (alone ? of->receiveds < CLOSE_LEAST : p->high_ns - p->low_ns >= gap_ns) ? 0 : gap_ns;
+	bool few = of->receiveds < CLOSE_LEAST, alone = !p->samples || !p->known;
+	/* Of few packets one that is late by chance looks like the rule. */
+	int64_t spread_ns = few ? p->high_ns - p->low_ns : SPREAD_TIMES * (p->most_ns - p->least_ns);
+	return (alone ? few : spread_ns >= gap_ns) ? 0 : gap_ns;
 }
 
 /*
@@ -389,18 +392,20 @@ static uint64_t pair_since(const struct ow_copy_times *of, const struct verdict 
 }
 
 /* Whether most pairs take as long as other packets. If not, some were sent before the first interval. One that takes much
- * less is another's. */
+ * less is another's, also of those that are late. */
 static bool check_pairs(const struct ow_interval_copies *c, const struct ow_copy_times *of, struct ow_copy_fate *fate)
 {
 	uint32_t pairs = 0, within = 0;
 	for (uint32_t j = 0; c && c->plausible.known && j < of->receiveds; j++) {
-		if (fate[j].sent == OW_ALIGN_NONE)
+		bool paired = fate[j].sent != OW_ALIGN_NONE;
+		int64_t sent_ns = paired ? of->sent_ns[of->waiting + fate[j].sent] : fate[j].waited_ns;
+		if (!paired && (sent_ns <= OW_LATE_PACKETS_OLDEST || sent_ns == OW_LATE_PACKETS_NOBODY))
 			continue;
-		int64_t delay_ns = of->received_ns[j] - of->sent_ns[of->waiting + fate[j].sent];
+		int64_t delay_ns = of->received_ns[j] - sent_ns;
 		bool fast = delay_ns < c->plausible.low_ns;
-		within += !fast && delay_ns <= c->plausible.high_ns;
+		within += paired && !fast && delay_ns <= c->plausible.high_ns;
 		fate[j].doubtful |= fast;
-		pairs++;
+		pairs += paired;
 	}
 	return 2 * within >= pairs;
 }

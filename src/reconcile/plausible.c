@@ -25,10 +25,11 @@ void ow_plausible_update(struct ow_plausible *p)
 	sum = 0;
 	while (high > 0 && (sum += p->count[high]) <= above)
 		high--;
-	int64_t start_ns = bucket_start(low);
+	int64_t start_ns = bucket_start(low), end_ns = bucket_start(high + 1);
 	p->least_ns = p->min_ns > start_ns ? p->min_ns : start_ns;
+	p->most_ns = p->max_ns < end_ns ? p->max_ns : end_ns;
 	p->low_ns = start_ns / 2 - SLACK_NS;
-	p->high_ns = bucket_start(high + 1) * 2 + SLACK_NS;
+	p->high_ns = end_ns * 2 + SLACK_NS;
 	p->known = true;
 	p->next_update = p->samples + (p->samples < UPDATE_AT_MOST ? p->samples : UPDATE_AT_MOST);
 }
@@ -38,4 +39,5 @@ void ow_plausible_init(struct ow_plausible *plausible)
 	memset(plausible, 0, sizeof *plausible);
 	plausible->next_update = FIRST_UPDATE;
 	plausible->min_ns = INT64_MAX;
+	plausible->max_ns = INT64_MIN;
 }

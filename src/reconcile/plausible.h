@@ -15,7 +15,8 @@ struct ow_plausible {
 	uint64_t samples, next_update;
 	int64_t low_ns, high_ns; /* defined if known */
 	int64_t least_ns; /* the smallest delay; if it is below the bucket of the 0.1 % quantile, the start of that */
-	int64_t min_ns;   /* of all samples */
+	int64_t most_ns;  /* the largest delay; if it is above the bucket of the 99.9 % quantile, the end of that */
+	int64_t min_ns, max_ns; /* of all samples */
 	bool known;
 };
 
@@ -35,6 +36,7 @@ static inline void ow_plausible_add(struct ow_plausible *plausible, int64_t dela
 {
 	plausible->count[ow_plausible_bucket(delay_ns)]++;
 	plausible->min_ns = delay_ns < plausible->min_ns ? delay_ns : plausible->min_ns;
+	plausible->max_ns = delay_ns > plausible->max_ns ? delay_ns : plausible->max_ns;
 	if (++plausible->samples >= plausible->next_update)
 		ow_plausible_update(plausible);
 }
