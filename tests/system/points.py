@@ -68,6 +68,11 @@ class Point:
         self.events = [r["event"] for r in lines if "event" in r]
         return [r for r in lines if "status" in r], [r["summary"] for r in lines if "summary" in r]
 
+    def so_far(self):
+        """The results of a point that runs."""
+        text = os.pread(self.output.fileno(), self.output_size(), 0).decode()
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
     def output_size(self):
         """Bytes of results so far."""
         return os.fstat(self.output.fileno()).st_size
