@@ -4,6 +4,7 @@
 give is said to be missing, with the reason. A real nats-server, a real PostgreSQL, points on loopback."""
 import json
 import pathlib
+import shutil
 import socket
 import sys
 import threading
@@ -13,7 +14,8 @@ import unittest
 import command
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "web"))
-from page import Server  # noqa: E402
+from browser import Browser  # noqa: E402
+from page import Page, Server  # noqa: E402
 from fleet import Fleet, Process, until, why_not
 from servers import Postgres, free_port
 
@@ -94,6 +96,7 @@ class Seconds(unittest.TestCase):
             series = page.get("series", segment="london-paris", **{"class": "all", "from": "london", "to": "paris"}, since_ns=since, until_ns=since + 10 * 10**9)
             self.assertEqual(series["period"], "interval")
             self.assertGreater(sum(n or 0 for n in series["measured"]), 10)
+            self.check_browser(page)
 
         # One point is away: the other has the same results.
         points["london"].stop()
@@ -112,6 +115,24 @@ class Seconds(unittest.TestCase):
         rows, said = self.ask("--since", "-60s")
         self.assertTrue(rows)
         self.assertRegex(said, "missing: ")
+
+    def check_browser(self, server):
+        """A segment in the page: it asks the points for the intervals that the database lacks, and draws them without being loaded again."""
+        if not shutil.which("chromedriver"):
+            return
+        # Nobody has asked for this time yet.
+        start = time.time() + 1
+        time.sleep(14)
+        times = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second)) for second in (start, start + 10)]
+        with Browser() as browser:
+            view = Page(browser, server)
+            view.open(f"segment?segment=london-paris&since={times[0]}&until={times[1]}")
+            drawn = "document.querySelector('.chart-box [data-drawn=p50]')?.getAttribute('d').split('H').length > 20"
+            browser.wait(drawn, "intervals of the points are drawn", timeout=60)
+            asked = browser.run("return performance.getEntriesByType('resource').filter((entry) => /\\/seconds\\?/.test(entry.name)).length")
+            self.assertGreaterEqual(asked, 1)
+            self.assertEqual(browser.run("return performance.getEntriesByType('navigation').length"), 1)
+            self.assertEqual(view.problems(), [])
 
     def test_refused(self):
         for args, why in ((["results.db", "--since", "-5min"], "is for a server"), ([self.url], "needs --since"),

@@ -222,7 +222,7 @@ async function sumsOf(context, chosen, answer, width, truth) {
   return h('div', {},
     h('h2', {}, 'The range in numbers'), rows.length ? h('section', {class: 'panel'}, sumTable(rows, `Sums of ${period(range.since, range.until)}${rows[0].period && rows[0].period !== 'interval' ? `, from ${rows[0].period}s and shorter periods` : ''}`),
       truth.size ? await truthTable(context, chosen, truth) : null) : h('p', {}, 'No results in this time.'),
-    h('h2', {}, 'Distribution of the delays'), h('div', {class: `lanes cols-${width.columns}`}, picked.map((sum) => distributionOf(sum, width.chart))));
+    h('h2', {}, 'Distribution of the delays'), h('div', {class: `lanes distributions cols-${width.columns}`}, picked.map((sum) => distributionOf(sum, width.chart))));
 }
 
 /** What the wire of a lab did: a Map of "from to" to its intervals, in their order. Empty if this is no lab. */
@@ -341,7 +341,7 @@ export async function view(context) {
   const [loaded, truth] = await Promise.all([load(context, chosen, width), truthOf(context, chosen)]);
   shown = {key, loaded, truth, ...charts(context, chosen, width, loaded, truth, false)};
   const sums = late('sums', async () => sumsOf(context, chosen, await get('summary', {segment: chosen.segment, ...timesOf(range)}), width, truth));
-  const raw = late('raw', async () => h('div', {}, h('h2', {}, 'Intervals'),
+  const raw = late('raw', async () => h('div', {class: 'paperless'}, h('h2', {}, 'Intervals'),
     ...await Promise.all(chosen.lanes.map(async (lane) => rawTable(lane, await get('results', {...select(lane), ...timesOf(range), period: 'interval', limit: RAW}))))));
   return [...heading, legend(state.query.has('compare'), truth.size > 0), shown.element, exports(context, chosen), eventList(loaded.events),
     context.info.features?.includes('fleet') && range.until - range.since <= FETCH_MAX ? late('seconds', () => fetchSeconds(context, chosen)) : null, sums, raw];
