@@ -261,6 +261,24 @@ class PageTest(Comparing):
         shown = self.browser.run("const d = (s) => getComputedStyle(document.querySelector(s)).display; return [d('nav'), d('.controls'), d('.chart'), getComputedStyle(document.body).color]")
         self.assertEqual(shown[:3], ["none", "none", "block"])
         self.assertTrue(max(map(int, re.findall(r"\d+", shown[3])[:3])) < 80, shown)  # dark on white
+        self.browser.media()
+
+    def test_paper_has_one_page(self):
+        """The segment as a PDF, from a dark page: one sheet, with the charts, the sums and the distribution."""
+        self.page.open(self.segment())
+        self.browser.click("#theme")
+        self.browser.click("#theme")
+        self.assertEqual(self.page.text("#theme"), "dark")
+        path = pathlib.Path(SHOTS or self.folder.name, "segment.pdf")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.browser.print_pdf(path)
+        self.browser.click("#theme")
+        sheets = re.findall(rb"/Type\s*/Page\b(?!s)", path.read_bytes())
+        self.assertEqual(len(sheets), 1)
+        self.browser.media(type="print", prefers_color_scheme="dark")
+        hidden = self.browser.run("return ['nav', '.switches', '#range', '.controls', '.exports button', '.paperless', 'details'].filter((s) => [...document.querySelectorAll(s)].some((e) => e.getClientRects().length))")
+        self.assertEqual(hidden, [])
+        self.assertEqual(self.browser.run("return [...document.querySelectorAll('.chart')].filter((e) => e.getClientRects().length).length"), 4)
 
     def test_faults_are_said(self):
         self.page.open("segment?segment=nowhere")
