@@ -28,9 +28,21 @@
  * of 4 MiB. If the log used all the space, it could never be written into the file, and nothing more could be stored.
  */
 #define SMALL_DISK      (64u << 20)
-#define SMALL_LOG_PAGES "64"
-/* The log is truncated to this size when all of it is in the file, so that it does not keep the space of a burst. */
-#define LOG_BYTES "4194304"
+#define SMALL_LOG_PAGES (size_t)64
+/*
+ * A transaction writes a page of an index for each lane, and the next one the same pages again. They stay in the cache,
+ * and some transactions are in the log before its pages are written into the file, each page once. Up to 250 lanes
+ * the cache (2 MB) and the log (1000 pages) are those that SQLite has anyway; from 4000 lanes on they are as large as
+ * they get.
+ */
+#define CACHE_KIB      2000
+#define CACHE_KIB_LANE 8
+#define LOG_PAGES      1000
+#define LOG_PAGES_LANE 4
+#define LANES_MOST     4000
+/* The log is truncated to this size a page when all of it is in the file, so that it does not keep the space of a burst:
+ * a page, its header, and as a half more what the last transaction adds. */
+#define LOG_PAGE_BYTES 6144
 
 static const char schema[] =
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;\n"
@@ -255,6 +267,22 @@ static bool is_small(const char *path)
 	return statvfs(path, &info) == 0 && (uint64_t)info.f_blocks * info.f_frsize < SMALL_DISK;
 }
 
+static size_t at_least(size_t value, size_t least)
+{
+	return value < least ? least : value;
+}
+
+int ow_database_suit(const struct ow_database *database, size_t lanes, struct ow_error *err)
+{
+	char sql[160];
+	lanes = lanes < LANES_MOST ? lanes : LANES_MOST;
+	size_t cache = at_least(lanes * CACHE_KIB_LANE, CACHE_KIB), log = at_least(lanes * LOG_PAGES_LANE, LOG_PAGES);
+	snprintf(sql, sizeof sql,
+	         "PRAGMA cache_size = -%zu; PRAGMA wal_autocheckpoint = %zu; PRAGMA journal_size_limit = %zu", cache,
+	         database->small_disk ? SMALL_LOG_PAGES : log, log * LOG_PAGE_BYTES);
+	return ow_database_run(database, sql, err);
+}
+
 /* Converts to the current schema, completely or not at all. */
 static int bring_up(const struct ow_database *d, struct ow_error *err)
 {
@@ -276,7 +304,7 @@ static int bring_up(const struct ow_database *d, struct ow_error *err)
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }
 
-static int begin(const struct ow_database *d, struct ow_error *err)
+static int begin(struct ow_database *d, struct ow_error *err)
 {
 	/* Nothing is written before the file was recognised as ours. */
 	int version = recognise(d, err), r;
@@ -287,16 +315,16 @@ static int begin(const struct ow_database *d, struct ow_error *err)
 	/* Incremental vacuum must be set before there are any pages. */
 	if (version == 0 && (r = ow_database_run(d, "PRAGMA auto_vacuum = INCREMENTAL", err)) < 0)
 		return r;
+	d->small_disk = is_small(d->path);
 	/*
 	 * A confined point can create files only in the folder of the store, so temporary files are in memory. If a log
 	 * is not possible (some network file systems), the mode is unchanged: slower, but correct.
 	 */
 	if ((r = ow_database_run(d,
 	                         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
-	                         "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = " LOG_BYTES,
-	                         err)) < 0)
-		return r;
-	if (is_small(d->path) && (r = ow_database_run(d, "PRAGMA wal_autocheckpoint = " SMALL_LOG_PAGES, err)) < 0)
+	                         "PRAGMA temp_store = MEMORY",
+	                         err)) < 0 ||
+	    (r = ow_database_suit(d, 0, err)) < 0)
 		return r;
 	return version < ow_database_newest() ? bring_up(d, err) : 0;
 }

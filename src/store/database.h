@@ -4,13 +4,15 @@
 #include <oneway/error.h>
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The file of a store: opening it, its schema and its versions, and messages for SQLite's errors. */
 struct ow_database {
 	char *path;
 	sqlite3 *db;
-	int version; /* of its schema, if it was opened for reading */
+	int version;     /* of its schema, if it was opened for reading */
+	bool small_disk; /* if it was opened for writing: the file system has little space */
 	/* Read without being able to write: the newest results may be in the log, which then cannot be read. */
 	bool without_log;
 };
@@ -25,6 +27,8 @@ int ow_database_open(const char *path, struct ow_database *ret_database, struct 
  * accepted.
  */
 int ow_database_look(const char *path, struct ow_database *ret_database, struct ow_error *err);
+/* Makes the cache and the log as large as so many lanes need. */
+int ow_database_suit(const struct ow_database *database, size_t lanes, struct ow_error *err);
 void ow_database_close(struct ow_database *database);
 
 /* The version of the schema that this program writes. */

@@ -44,6 +44,7 @@ struct ow_store {
 	sqlite3_stmt *find_lane, *add_lane, *add_result, *add_event, *trim_events, *add_sample, *trim_samples;
 	struct lane *lane; /* those used so far */
 	size_t lanes, room, next;
+	size_t suited;    /* lanes for which the cache is large enough */
 	unsigned waiting; /* results in the open transaction */
 };
 
@@ -338,6 +339,15 @@ int ow_store_add_sample(struct ow_store *store, const struct ow_sample_row *samp
 	return store->waiting >= OW_STORE_BATCH ? ow_store_commit(store, err) : 0;
 }
 
+/* Not within a transaction. A cache that is too small is slower, but correct. */
+static void suit_lanes(struct ow_store *store)
+{
+	if (store->lanes <= store->suited)
+		return;
+	store->suited = store->lanes;
+	(void)ow_database_suit(&store->file, store->suited, NULL);
+}
+
 int ow_store_commit(struct ow_store *store, struct ow_error *err)
 {
 	if (!store->waiting)
@@ -350,6 +360,7 @@ int ow_store_commit(struct ow_store *store, struct ow_error *err)
 	if (sqlite3_exec(store->file.db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
 		return give_up(store, err);
 	store->waiting = 0;
+	suit_lanes(store);
 	return 0;
 }
 

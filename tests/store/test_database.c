@@ -138,6 +138,28 @@ static void test_rolls_back(void **state)
 	ow_database_close(&d);
 }
 
+/* Cache and log follow the number of lanes, between SQLite's own sizes and 32 MiB. A small disk keeps its small log. */
+static void test_suits_lanes(void **state)
+{
+	static const struct {
+		size_t lanes;
+		int64_t kib, pages;
+	} sizes[] = {
+		{0, 2000, 1000}, {10, 2000, 1000}, {250, 2000, 1000}, {1000, 8000, 4000}, {SIZE_MAX, 32000, 16000}};
+	(void)state;
+	struct ow_database d = open_it();
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		assert_int_equal(ow_database_suit(&d, sizes[i].lanes, NULL), 0);
+		assert_int_equal(ask(&d, "PRAGMA cache_size"), -sizes[i].kib);
+		assert_int_equal(ask(&d, "PRAGMA wal_autocheckpoint"), sizes[i].pages);
+		assert_int_equal(ask(&d, "PRAGMA journal_size_limit"), sizes[i].pages * 6144);
+	}
+	d.small_disk = true;
+	assert_int_equal(ow_database_suit(&d, 1000, NULL), 0);
+	assert_int_equal(ask(&d, "PRAGMA wal_autocheckpoint"), 64);
+	ow_database_close(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +167,7 @@ int main(void)
 		cmocka_unit_test_setup(test_look, store_fresh),
 		cmocka_unit_test_setup(test_not_ours, store_fresh),
 		cmocka_unit_test_setup(test_rolls_back, store_fresh),
+		cmocka_unit_test_setup(test_suits_lanes, store_fresh),
 	};
 	if (store_make() < 0)
 		return 1;
