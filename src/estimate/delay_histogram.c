@@ -160,25 +160,35 @@ struct bits {
 	const uint8_t *from;
 	uint8_t *to;
 	unsigned at, size;
+	uint64_t part;       /* its last bits are those that are not written yet */
 	int32_t first, last; /* keys of the least and the greatest delay */
 	bool failed;
 };
 
+/* At most 57 bits; the value has no others. Whole bytes are written when they are complete. */
 static void put(struct bits *bits, uint64_t value, unsigned count)
 {
-	while (count > 0) {
-		unsigned room = 8 - bits->at % 8, now = count < room ? count : room;
-		uint64_t part = value >> (count - now) & ((1u << now) - 1);
-		bits->to[bits->at / 8] |= (uint8_t)(part << (room - now));
-		bits->at += now;
-		count -= now;
-	}
+	unsigned filled = bits->at % 8 + count;
+	bits->part = bits->part << count | value;
+	bits->at += count;
+	for (uint8_t *to = bits->to + (bits->at - filled) / 8; filled >= 8; filled -= 8)
+		*to++ = (uint8_t)(bits->part >> (filled - 8));
+}
+
+/* The last byte, with zeros behind the code. */
+static void put_end(struct bits *bits)
+{
+	if (bits->at % 8)
+		put(bits, 0, 8 - bits->at % 8);
 }
 
 static void put_delta(struct bits *bits, uint64_t n)
 {
+	unsigned rest = digits(n) - 1, low = rest < 32 ? rest : 32;
+	uint64_t bare = n ^ UINT64_C(1) << rest;
 	put(bits, digits(n), gamma_bits(digits(n)));
-	put(bits, n, digits(n) - 1);
+	put(bits, low < rest ? bare >> 32 : 0, rest - low);
+	put(bits, bare & ((UINT64_C(1) << low) - 1), low);
 }
 
 /* The next 57 bits or more, from the highest bit on; zeros behind the end. */
@@ -242,6 +252,7 @@ static void encode_buckets(struct buckets *b, struct ow_delay_histogram *h)
 		put_delta(&bits, b->bucket[i].packets);
 		h->packets = add(h->packets, b->bucket[i].packets);
 	}
+	put_end(&bits);
 }
 
 /* Whether there is another bucket: what is left of the last byte is 0. */
@@ -252,16 +263,49 @@ static bool has_more(const struct bits *bits)
 	return bits->at < bits->size && (uint8_t)(bits->from[bits->at / 8] << bits->at % 8);
 }
 
+/*
+ * The numbers of the next bucket, if the bits ahead have all of it: most buckets are some bits long. Otherwise nothing is
+ * taken.
+ */
+static bool get_short(struct bits *bits, uint64_t *ret_gap, uint64_t *ret_packets)
+{
+	uint64_t window = ahead(bits), gap = 0;
+	unsigned used = 0;
+	if (bits->at) {
+		unsigned zeros = window ? (unsigned)__builtin_clzll(window) : 64;
+		if (zeros > 14)
+			return false;
+		used = 2 * zeros + 1;
+		gap = window >> (64 - used);
+	}
+	uint64_t rest = window << used;
+	unsigned zeros = rest ? (unsigned)__builtin_clzll(rest) : 64;
+	if (zeros > 4)
+		return false;
+	unsigned count = (unsigned)(rest >> (63 - 2 * zeros)), size = used + 2 * zeros + count;
+	/* 57 bits are ahead. */
+	if (size > 57 || bits->at + size > bits->size)
+		return false;
+	*ret_gap = gap;
+	/* The first digit, which is 1, takes the place of the last one of the count. */
+	*ret_packets = (rest << 2 * zeros | UINT64_C(1) << 63) >> (64 - count);
+	bits->at += size;
+	return true;
+}
+
 /* The next bucket; false: there are no more, or it is not a code. The first one begins with the key of the minimum. */
 static bool next_bucket(struct bits *bits, struct ow_delay_bucket *bucket)
 {
+	uint64_t gap = 0;
 	if (!has_more(bits))
 		return false;
-	uint64_t gap = bits->at ? get_gamma(bits) : 0;
-	if (bits->failed)
-		return false;
+	if (!get_short(bits, &gap, &bucket->packets)) {
+		gap = bits->at ? get_gamma(bits) : 0;
+		if (bits->failed)
+			return false;
+		bucket->packets = get_delta(bits);
+	}
 	bucket->key = gap ? bucket->key + (int32_t)gap : bits->first;
-	bucket->packets = get_delta(bits);
 	/* No delay is beyond the bucket of the maximum. */
 	bits->failed |= bucket->key > bits->last;
 	return !bits->failed;
@@ -605,28 +649,45 @@ static unsigned add_known(struct ow_delay_histogram_sum *sum, const struct bucke
 }
 
 /* The code of a sum never becomes shorter: so it is enough to choose the resolution at its end. */
+static int add_buckets(struct ow_delay_histogram_sum *sum, const struct ow_delay_histogram *h, struct buckets *b)
+{
+	struct ow_delay_bucket fresh[MOST];
+	bool is_first = !sum->count;
+	if (is_first)
+		sum->bits = b->bits;
+	else if (sum->bits > b->bits)
+		coarsen_sum(sum, b->bits);
+	else if (sum->bits < b->bits)
+		coarsen(b, sum->bits);
+	unsigned count = add_known(sum, b, fresh);
+	int r = count ? insert(sum, fresh, count) : 0;
+	sum->samples = add(is_first ? 0 : sum->samples, h->samples);
+	sum->weight = is_first || h->weight > sum->weight ? h->weight : sum->weight;
+	sum->min_ns = is_first || h->min_ns < sum->min_ns ? h->min_ns : sum->min_ns;
+	sum->max_ns = is_first || h->max_ns > sum->max_ns ? h->max_ns : sum->max_ns;
+	return r;
+}
+
 int ow_delay_histogram_sum_add(struct ow_delay_histogram_sum *sum, const uint8_t *bytes, size_t size)
 {
 	struct ow_delay_histogram h;
-	struct ow_delay_bucket fresh[MOST];
 	struct buckets b;
-	bool is_first = !sum->count;
 	int r = decode(bytes, size, &h, &b, NULL);
-	if (r < 0 || !h.packets)
-		return r;
-	if (is_first)
-		sum->bits = b.bits;
-	else if (sum->bits > b.bits)
-		coarsen_sum(sum, b.bits);
-	else if (sum->bits < b.bits)
-		coarsen(&b, sum->bits);
-	unsigned count = add_known(sum, &b, fresh);
-	r = count ? insert(sum, fresh, count) : 0;
-	sum->samples = add(is_first ? 0 : sum->samples, h.samples);
-	sum->weight = is_first || h.weight > sum->weight ? h.weight : sum->weight;
-	sum->min_ns = is_first || h.min_ns < sum->min_ns ? h.min_ns : sum->min_ns;
-	sum->max_ns = is_first || h.max_ns > sum->max_ns ? h.max_ns : sum->max_ns;
-	return r;
+	return r < 0 || !h.packets ? r : add_buckets(sum, &h, &b);
+}
+
+int ow_delay_histogram_sum_reserve(struct ow_delay_histogram_sum *sum)
+{
+	return OW_GROW(sum->bucket, sum->room, 2 * MOST);
+}
+
+int ow_delay_histogram_sum_merge(struct ow_delay_histogram_sum *sum, const struct ow_delay_histogram *other)
+{
+	struct buckets b;
+	if (!other->packets)
+		return 0;
+	decode_buckets(other, &b);
+	return add_buckets(sum, other, &b);
 }
 
 void ow_delay_histogram_sum_take(struct ow_delay_histogram_sum *sum, struct ow_delay_histogram *ret_histogram)

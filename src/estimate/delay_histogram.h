@@ -73,6 +73,9 @@ struct ow_delay_histogram_sum {
 };
 /* Adds the bytes of one. -EPROTO: they are none, and the sum is as before. -ENOMEM: the sum is not complete. */
 int ow_delay_histogram_sum_add(struct ow_delay_histogram_sum *sum, const uint8_t *bytes, size_t size);
+int ow_delay_histogram_sum_merge(struct ow_delay_histogram_sum *sum, const struct ow_delay_histogram *other);
+/* Room for as many buckets as there can be: adding does not fail then. */
+int ow_delay_histogram_sum_reserve(struct ow_delay_histogram_sum *sum);
 /* The sum is empty then. */
 void ow_delay_histogram_sum_take(struct ow_delay_histogram_sum *sum, struct ow_delay_histogram *ret_histogram);
 void ow_delay_histogram_sum_done(struct ow_delay_histogram_sum *sum);

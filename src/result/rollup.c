@@ -18,8 +18,9 @@ enum { ROUND_TRIP_MEAN, ABOVE_MIN, MEANS };
 
 struct ow_rollup {
 	struct ow_interval_result sum;
-	bool begun, known;            /* something was added, something with numbers */
-	struct ow_pool *pool;         /* mean and standard deviation */
+	bool begun, known;    /* something was added, something with numbers */
+	struct ow_pool *pool; /* mean and standard deviation */
+	struct ow_delay_histogram_sum delays;
 	uint64_t with_numbers;        /* intervals */
 	double packets, covered;      /* packets sent, and those whose fate is known */
 	double loss_low2, loss_high2; /* squares of what the loss may be off, beyond undecided packets */
@@ -32,8 +33,8 @@ struct ow_rollup {
 int ow_rollup_create(struct ow_rollup **ret_rollup)
 {
 	struct ow_rollup *rollup = calloc(1, sizeof *rollup);
-	if (!rollup || ow_pool_create(&rollup->pool) < 0) {
-		free(rollup);
+	if (!rollup || ow_pool_create(&rollup->pool) < 0 || ow_delay_histogram_sum_reserve(&rollup->delays) < 0) {
+		ow_rollup_free(rollup);
 		return -ENOMEM;
 	}
 	*ret_rollup = rollup;
@@ -45,14 +46,15 @@ void ow_rollup_free(struct ow_rollup *rollup)
 	if (!rollup)
 		return;
 	ow_pool_free(rollup->pool);
+	ow_delay_histogram_sum_done(&rollup->delays);
 	free(rollup);
 }
 
 void ow_rollup_begin(struct ow_rollup *rollup, int64_t start_ns, int64_t length_ns)
 {
-	struct ow_pool *pool = rollup->pool;
-	ow_pool_reset(pool);
-	*rollup = (struct ow_rollup){.pool = pool};
+	ow_pool_reset(rollup->pool);
+	rollup->delays.count = 0;
+	*rollup = (struct ow_rollup){.pool = rollup->pool, .delays = rollup->delays};
 	ow_result_blank(length_ns > 0 ? ow_floor_div(start_ns, length_ns) : 0, start_ns, length_ns, &rollup->sum);
 	rollup->sum.status = OW_RESULT_UNKNOWN;
 	rollup->sum.final = true;
@@ -180,7 +182,7 @@ static void add_delays(struct ow_rollup *u, const struct ow_interval_result *r, 
 	if (packets)
 		add_extremes(u, r);
 	sum->delay_packets += packets;
-	ow_delay_histogram_merge(&sum->delays, &r->delays);
+	(void)ow_delay_histogram_sum_merge(&u->delays, &r->delays); /* there is room */
 	add_mean(u, ROUND_TRIP_MEAN, &r->round_trip_mean_ns, (double)packets);
 	add_mean(u, ABOVE_MIN, &r->above_min_ns, (double)packets);
 	const struct ow_value *least = &r->round_trip_min_ns;
@@ -297,8 +299,10 @@ static struct ow_value mean_of(const struct ow_rollup *u, int which)
 
 static void fill_delays(const struct ow_rollup *u, struct ow_interval_result *r)
 {
-	struct ow_value none[OW_QUANTILES]; /* of a pool without samples */
+	struct ow_value none[OW_QUANTILES];               /* of a pool without samples */
+	struct ow_delay_histogram_sum delays = u->delays; /* which stays as it is */
 	ow_pool_values(u->pool, &r->mean_ns, &r->stddev_ns, none);
+	ow_delay_histogram_sum_take(&delays, &r->delays);
 	fill_quantiles(r);
 	if (u->no_extremes)
 		r->min_ns = r->max_ns = ow_value_none(u->no_extremes);

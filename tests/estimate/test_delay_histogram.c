@@ -142,6 +142,21 @@ static void add_bytes(struct ow_random *r, const struct ow_delay_histogram part[
 	ow_delay_histogram_sum_done(&sum);
 }
 
+/* With all room that it needs: it does not move. */
+static void add_reserved(struct ow_random *r, const struct ow_delay_histogram part[PARTS],
+                         struct ow_delay_histogram *ret)
+{
+	struct ow_delay_histogram_sum sum = {0};
+	size_t first = ow_random_below(r, PARTS);
+	assert_int_equal(ow_delay_histogram_sum_reserve(&sum), 0);
+	const struct ow_delay_bucket *bucket = sum.bucket;
+	for (size_t i = 0; i < PARTS; i++)
+		assert_int_equal(ow_delay_histogram_sum_merge(&sum, &part[(first + i) % PARTS]), 0);
+	assert_ptr_equal(sum.bucket, bucket);
+	ow_delay_histogram_sum_take(&sum, ret);
+	ow_delay_histogram_sum_done(&sum);
+}
+
 static void sums_are_those_of_all_delays(void **state)
 {
 	(void)state;
@@ -156,6 +171,8 @@ static void sums_are_those_of_all_delays(void **state)
 			check_equal(&sum, &all);
 		}
 		add_bytes(&r, part, &sum);
+		check_equal(&sum, &all);
+		add_reserved(&r, part, &sum);
 		check_equal(&sum, &all);
 		assert_int_equal(sum.min_ns, all.min_ns);
 		assert_int_equal(sum.max_ns, all.max_ns);
