@@ -7,7 +7,6 @@
 #include "store/stored_source.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,11 +290,6 @@ int ow_spool_last(struct ow_spool *spool, enum ow_period period, int64_t *ret_nu
 	return ow_stored_source_ask(&spool->source, sql, ret_number, err);
 }
 
-static double number_of(const struct ow_statement *statement, int column)
-{
-	return ow_column_is_null(statement, column) ? NAN : ow_column_real(statement, column);
-}
-
 int ow_spool_look(struct ow_spool *spool, int64_t since_ns, int64_t until_ns, ow_spool_each_look *each, void *arg,
                   struct ow_error *err)
 {
@@ -308,8 +302,8 @@ int ow_spool_look(struct ow_spool *spool, int64_t since_ns, int64_t until_ns, ow
 		                               .start_ns = ow_column_integer(s, 1),
 		                               .length_ns = ow_column_integer(s, 2),
 		                               .eventful = ow_column_integer(s, 3),
-		                               .loss = number_of(s, 4),
-		                               .p99_ns = number_of(s, 5),
+		                               .loss = ow_column_real(s, 4),
+		                               .p99_ns = ow_column_real(s, 5),
 		                               .unknown = ow_column_integer(s, 6)};
 		each(arg, &look);
 	}

@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,7 +224,7 @@ static double real(void *handle, int column)
 {
 	const struct ow_postgres_query *q = handle;
 	if (is_null(handle, column))
-		return 0;
+		return NAN;
 	Oid type = ow_pq.PQftype(row_of(q), column);
 	if (type == TEXT)
 		return strtod(ow_pq.PQgetvalue(row_of(q), 0, column), NULL);

@@ -383,21 +383,28 @@ static uint64_t take_count(struct taker *t, uint64_t otherwise, uint64_t most)
 {
 	int at = t->at++;
 	int64_t value = ow_column_integer(t->statement, at);
-	if (ow_column_is_null(t->statement, at) || value < 0)
+	/* NULL is 0 as an integer. */
+	if (value < 0 || (value == 0 && otherwise != 0 && ow_column_is_null(t->statement, at)))
 		return otherwise;
 	return (uint64_t)value < most ? (uint64_t)value : most;
 }
 
 static double take_real(struct taker *t)
 {
-	int at = t->at++;
-	return ow_column_is_null(t->statement, at) ? NAN : ow_column_real(t->statement, at);
+	return ow_column_real(t->statement, t->at++);
 }
 
 static const char *take_text(struct taker *t)
 {
 	const char *value = ow_column_text(t->statement, t->at++);
 	return value ? value : "";
+}
+
+static void copy_text(char *to, size_t size, const char *text)
+{
+	size_t length = strnlen(text, size - 1);
+	memcpy(to, text, length);
+	to[length] = 0;
 }
 
 static struct ow_value take_value(struct taker *t, bool bounds)
@@ -445,7 +452,7 @@ static void take_field(struct ow_row_reader *reader, struct taker *t, const stru
 	int status;
 	switch (field->type) {
 	case OW_FIELD_TEXT:
-		snprintf(member, field->size, "%s", take_text(t));
+		copy_text(member, field->size, take_text(t));
 		break;
 	case OW_FIELD_STATUS:
 		status = ow_result_status_of(take_text(t));

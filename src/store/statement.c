@@ -2,6 +2,7 @@
 /* Statements of SQLite. */
 #include "store/statement.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static void bind_null(void *handle, int at)
@@ -67,7 +68,9 @@ static int64_t integer(void *handle, int column)
 
 static double real(void *handle, int column)
 {
-	return sqlite3_column_double(handle, column);
+	/* Looked up once for both questions: rows have many numbers. */
+	sqlite3_value *value = sqlite3_column_value(handle, column);
+	return sqlite3_value_type(value) == SQLITE_NULL ? NAN : sqlite3_value_double(value);
 }
 
 static const char *text(void *handle, int column)

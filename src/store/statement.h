@@ -100,6 +100,7 @@ static inline int64_t ow_column_integer(const struct ow_statement *s, int column
 	return s->kind->integer(s->handle, column);
 }
 
+/* NAN if it is NULL. */
 static inline double ow_column_real(const struct ow_statement *s, int column)
 {
 	return s->kind->real(s->handle, column);

@@ -240,9 +240,10 @@ static uint64_t count_at(struct ow_statement *row, int column)
 
 static bool real_at(struct ow_statement *row, enum column column, double *ret_value)
 {
-	if (ow_column_is_null(row, column))
+	double value = ow_column_real(row, column);
+	if (isnan(value))
 		return false;
-	*ret_value = ow_column_real(row, column);
+	*ret_value = value;
 	return true;
 }
 
