@@ -26,6 +26,9 @@
 #define EARLY_NS (2 * DAY_NS)
 /* How often old partitions are looked for. */
 #define TRIM_NS (600 * OW_NS_PER_S)
+/* Memory of the server for what a batch has in temporary tables: 10,000 rows of some 1200 bytes. What does not fit is
+ * written into files, and read again. */
+#define STAGE_MEMORY "32MB"
 /* Events that are deleted at once. */
 #define TRIM_EVENTS "10000"
 
@@ -104,7 +107,8 @@ static int make_texts(struct ow_postgres_writer *w, struct ow_error *err)
 static int make_stages(struct ow_postgres_writer *w, struct ow_error *err)
 {
 	char sql[300];
-	int r = 0;
+	/* It can be set as long as no temporary table is used, or to what it is. */
+	int r = ow_postgres_run(w->postgres, "SET temp_buffers = '" STAGE_MEMORY "'", err);
 	for (int period = 0; r == 0 && period < OW_PERIODS; period++) {
 		snprintf(sql, sizeof sql,
 		         "CREATE TEMPORARY TABLE IF NOT EXISTS stage_%s (LIKE %s) ON COMMIT DELETE ROWS",
