@@ -78,6 +78,22 @@ static int read_time_of_day(const char *text, int64_t now_ns, int64_t *ret_ns, s
 	return 0;
 }
 
+/* Reads Z, +05:30 or -0500: the whole text. */
+static bool read_zone(const char *text, int64_t *ret_ns)
+{
+	int hours, minutes, used = 0;
+	*ret_ns = 0;
+	if (strcmp(text, "Z") == 0)
+		return true;
+	bool colon = strchr(text, ':');
+	if ((*text != '+' && *text != '-') || !isdigit((unsigned char)text[1]) ||
+	    sscanf(text + 1, colon ? "%2d:%2d%n" : "%2d%2d%n", &hours, &minutes, &used) < 2 || used != 4 + colon ||
+	    text[1 + used] || hours > 14 || minutes < 0 || minutes > 59)
+		return false;
+	*ret_ns = (hours * 3600 + minutes * 60) * OW_NS_PER_S * (*text == '-' ? -1 : 1);
+	return true;
+}
+
 static int read_date(const char *text, int64_t *ret_ns, struct ow_error *err)
 {
 	struct tm tm = {0};
@@ -88,7 +104,8 @@ static int read_date(const char *text, int64_t *ret_ns, struct ow_error *err)
 	const char *rest = text + used;
 	if ((*rest == ' ' || *rest == 'T') && !read_clock(rest + 1, &t, &rest))
 		return bad(text, err);
-	if (*rest && strcmp(rest, "Z") != 0)
+	int64_t ahead_ns = 0;
+	if (*rest && (!read_zone(rest, &ahead_ns) || (*rest != 'Z' && rest == text + used)))
 		return bad(text, err);
 	tm.tm_year = year - 1900;
 	tm.tm_mon = month - 1;
@@ -98,7 +115,7 @@ static int read_date(const char *text, int64_t *ret_ns, struct ow_error *err)
 	/* timegm would turn the 31st of a shorter month into the 1st of the next one. */
 	if (timegm(&given) == -1 || given.tm_mday != day || given.tm_mon != month - 1)
 		return ow_error_set(err, EINVAL, "'%.40s': there is no such day", text);
-	*ret_ns = make(&tm, &t, *rest == 'Z');
+	*ret_ns = make(&tm, &t, *rest) - ahead_ns;
 	return 0;
 }
 
@@ -126,6 +143,8 @@ int ow_when_parse(const char *text, int64_t now_ns, int64_t *ret_ns, struct ow_e
 	double seconds = strtod(text, &end);
 	if (*end || !(seconds < EPOCH_MAX))
 		return bad(text, err);
-	*ret_ns = (int64_t)strtoull(text, NULL, 10) * OW_NS_PER_S + llrint((seconds - floor(seconds)) * 1e9);
+	/* The fraction by itself: together, a double would be off by a fifth of a microsecond. */
+	*ret_ns = (int64_t)strtoull(text, NULL, 10) * OW_NS_PER_S +
+	          (text[digits] == '.' ? llrint(strtod(text + digits, NULL) * 1e9) : 0);
 	return 0;
 }
