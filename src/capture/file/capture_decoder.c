@@ -23,6 +23,9 @@
 #define RECORD_MAX     (OW_CAPTURE_CAPLEN_MAX + (64U << 10)) /* of pcapng: with its options */
 #define PLAIN_BYTES    (RECORD_MAX + (256U << 10))
 #define INTERFACES_MAX 4096U /* of a section */
+/* Bytes of a text that are shown if it is no capture; fewer are shown as numbers. */
+#define TEXT_BYTES 60U
+#define TEXT_LEAST 8U
 
 #define BLOCK_MIN 12U
 
@@ -409,9 +412,17 @@ static bool may_begin(const uint8_t *p, size_t size)
 
 static int refuse(const struct ow_capture_decoder *d, const uint8_t *p, size_t size, struct ow_error *err)
 {
-	char bytes[3 * 4 + 1] = "";
+	char bytes[3 * 4 + 1] = "", text[TEXT_BYTES + 1] = "";
+	size_t length = 0;
 	for (size_t i = 0; i < size && i < 4; i++)
 		snprintf(bytes + 3 * i, sizeof bytes - 3 * i, " %02x", p[i]);
+	while (length < size && length < TEXT_BYTES && p[length] >= ' ' && p[length] <= '~') {
+		text[length] = (char)p[length];
+		length++;
+	}
+	/* A greeting of a shell, or an error that went to standard output. */
+	if (length >= TEXT_LEAST)
+		return ow_error_set(err, EINVAL, "%s: no capture: it begins with '%s'", d->name, text);
 	return ow_error_set(err, EINVAL, "%s: no capture: it begins with%s", d->name, bytes);
 }
 
