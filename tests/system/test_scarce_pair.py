@@ -113,7 +113,8 @@ class Pair(points.Case):
         whole = [Run(self, 0, who).play() for who in ("london", "paris")]
         usual = [self.check(run) for run in whole]
         self.assertTrue(all(run.codes == {"london": 0, "paris": 0} for run in whole), whole[0].logs)
-        self.assertTrue(all(measured > 10 and not unknown for measured, unknown in usual), usual)
+        # A busy machine is late for some of the captures' intervals, which are partial then.
+        self.assertTrue(all(measured and not unknown for measured, unknown in usual), usual)
         total = min(run.allocations for run in whole)
         self.assertGreater(total // 2, START + RUNS)
         chance = random.Random(SEED)
