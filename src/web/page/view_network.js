@@ -12,6 +12,7 @@ const LABELS = 24; // more edges than this that are not in order are not labelle
 const STEPS = 500; // positions of the slider
 const MANY = 60; // edges: more than this are drawn thin
 const FLAT = 140; // pixels: the height of a map of points that are all on one line
+const CROWD = 24; // points: on a narrow map more than this have names only where something is not in order
 const LETTER = 6.8; // pixels of a letter of a name, about
 
 /** The end of the window that is shown, in ms. */
@@ -85,7 +86,7 @@ function edgeElement(context, edge, cell, at, position, {most, thick, labels}) {
 }
 
 /** The name is written on the side where the fewest edges are. */
-function pointElement(context, point, p, neighbours, width) {
+function pointElement(context, point, p, neighbours, width, isNamed) {
   const [dx, dy] = neighbours.reduce(([x, y], q) => { const l = Math.hypot(q.x - p.x, q.y - p.y) || 1; return [x + (q.x - p.x) / l, y + (q.y - p.y) / l]; }, [0, 0]);
   const side = Math.abs(dx) > Math.abs(dy) * 0.8 ? (dx > 0 ? {x: -12, y: 4, anchor: 'end'} : {x: 12, y: 4, anchor: 'start'}) : dy > 0 ? {x: 0, y: -13, anchor: 'middle'} : {x: 0, y: 22, anchor: 'middle'};
   const state = point.state || 'unknown';
@@ -93,8 +94,8 @@ function pointElement(context, point, p, neighbours, width) {
   const size = label.length * LETTER, left = p.x + side.x - {start: 0, middle: size / 2, end: size}[side.anchor];
   if (left < 2 || left + size > width - 2) Object.assign(side, {x: Math.min(width - 2 - size / 2, Math.max(size / 2 + 2, p.x)) - p.x, y: dy > 0 ? -13 : 22, anchor: 'middle'});
   return s('a', {href: context.link('points', {point: point.point}), class: `node node-${/^[a-z]+$/.test(state) ? state : 'unknown'}`, 'aria-label': `point ${whole}, ${visible(state)}`, transform: `translate(${p.x.toFixed(1)} ${p.y.toFixed(1)})`, data: {key: `point ${point.point}`, point: point.point}},
-    s('title', {}, `${whole}: ${visible(state)}${point.last_ns ? `, last result ${time(point.last_ns / 1e6)}` : ''}`), s('circle', {r: 7}),
-    s('text', {x: side.x, y: side.y, 'text-anchor': side.anchor}, label));
+    s('title', {}, `${whole}: ${visible(state)}${point.last_ns ? `, last result ${time(point.last_ns / 1e6)}` : ''}`), s('circle', {r: isNamed ? 7 : 4}),
+    isNamed && s('text', {x: side.x, y: side.y, 'text-anchor': side.anchor}, label));
 }
 
 function map(context, network, all, lanes, at) {
@@ -110,9 +111,10 @@ function map(context, network, all, lanes, at) {
   const labels = edges.filter((edge) => edge.state !== 'good').length <= LABELS && !narrow;
   const neighbours = new Map(network.points.map((p) => [p.point, []]));
   for (const edge of edges) neighbours.get(edge.from)?.push(position.get(edge.to));
+  const crowded = narrow && network.points.length > CROWD, unusual = new Set(edges.filter((edge) => edge.state !== 'good').flatMap((edge) => [edge.from, edge.to]));
   const svg = s('svg', {width, height, viewBox: `0 0 ${width} ${height}`, class: 'map', role: 'group', 'aria-label': 'Map of the network. Each edge is a link to its segment.'},
     edges.map((edge) => edgeElement(context, edge, edge.cell, at, position, {most, labels, thick: edges.length > MANY ? 1.6 : 4.8})),
-    network.points.filter((p) => position.has(p.point)).map((p) => pointElement(context, p, position.get(p.point), neighbours.get(p.point) || [], width)));
+    network.points.filter((p) => position.has(p.point)).map((p) => pointElement(context, p, position.get(p.point), neighbours.get(p.point) || [], width, !crowded || unusual.has(p.point))));
   return h('section', {class: 'panel map-panel', 'aria-label': 'Map'}, svg);
 }
 
