@@ -9,6 +9,7 @@ import time
 import unittest
 
 import points
+import router
 
 CONFIG = """point: {name}
 psk: lab.psk
@@ -49,8 +50,14 @@ class Far:
     """A namespace that lives as long as this object, joined to ours by a veth: near 10.9.0.1, far 10.9.0.2."""
 
     def __init__(self):
-        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
-        time.sleep(0.2)
+        self.holder = router.holder()
+        try:
+            self.join()
+        except BaseException:
+            self.close()
+            raise
+
+    def join(self):
         run("ip", "link", "add", "name", "near", "type", "veth", "peer", "name", "far", "netns", str(self.holder.pid))
         for ns, end, address in (([], "near", "10.9.0.1/24"), (self.enter(), "far", "10.9.0.2/24")):
             run(*ns, "ip", "link", "set", "lo", "up")
@@ -61,8 +68,12 @@ class Far:
         return ["nsenter", "-t", str(self.holder.pid), "-n"]
 
     def close(self):
+        # At once; the end of a namespace can take a while.
+        subprocess.run(["ip", "link", "delete", "near"], stderr=subprocess.DEVNULL, timeout=60)
         self.holder.kill()
         self.holder.wait()
+        self.holder.stdout.close()
+        self.holder.stderr.close()
 
 
 def run(*words):

@@ -3,6 +3,7 @@
 
 Each is a script that returns a list of findings.
 """
+import axe
 
 # An element that can be used needs a name. (Chromium computes it; this is what it computes from.)
 NAMES = """
@@ -64,3 +65,29 @@ return (s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0) || drawn ||
 """
 
 ALL = {"names": NAMES, "contrast": CONTRAST, "still": STILL, "width": WIDTH, "targets": TARGETS}
+
+
+def rules():
+    """axe-core, or None if it cannot be fetched."""
+    try:
+        return axe.source()
+    except axe.Unavailable as error:
+        print(f"without axe-core: {error}")
+        return None
+
+
+def look(page, name, text, keep=lambda name: None):
+    """Findings of all checks, and of axe-core (its text), of the view that is open: light and dark, wide and at 375 pixels."""
+    found, browser = [], page.browser
+    for scheme in ("light", "dark"):
+        browser.media(prefers_color_scheme=scheme)
+        for check, script in ALL.items():
+            found += [f"{name}, {scheme}, {check}: {one}" for one in browser.run(script)]
+        found += [f"{name}, {scheme}, axe: {one}" for one in axe.findings(browser, text)] if text else []
+        keep(f"{name}-{scheme}")
+    browser.media()
+    page.act(lambda: browser.viewport(375, 800))
+    found += [f"{name}, 375 pixels: {one}" for check in ("width", "targets", "names") for one in browser.run(ALL[check])]
+    keep(f"{name}-375")
+    page.act(lambda: browser.viewport(1280, 900))
+    return found

@@ -138,6 +138,7 @@ class Page:
         """Rows of a table as lists of texts, the heading first."""
         return self.browser.run(
             "const t = document.querySelector(arguments[0]);"
+            "while (t && t.isConnected && t.closest('[role=region][aria-busy]')) await new Promise(requestAnimationFrame);"
             "return t && [...t.rows].map(row => [...row.cells].map(cell => cell.textContent.trim()))", selector)
 
     def format(self, function, *values):

@@ -4,6 +4,7 @@
 
     ONEWAY=build/oneway tests/web/test_page.py
 """
+import json
 import os
 import pathlib
 import re
@@ -14,7 +15,6 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import axe  # noqa: E402
 import checks  # noqa: E402
 from comparing import ONEWAY, Comparing, iso, lane_box, segment_view, times  # noqa: E402
 from browser import Browser  # noqa: E402
@@ -24,6 +24,13 @@ MAKE_STORE = os.path.abspath(os.environ.get("MAKE_STORE", "build/tests/web/make_
 SHOTS = os.environ.get("SHOTS")  # a folder for pictures of all views
 HOSTILE = "<img src=x onerror=document.title='owned'>\"'&\u202efdp.exe\u2066"
 LANE = {"segment": "london-paris", "class": "voice", "from": "london", "to": "paris"}
+
+
+def keep(browser, name):
+    """A picture for people to look at."""
+    if SHOTS:
+        os.makedirs(SHOTS, exist_ok=True)
+        browser.screenshot(os.path.join(SHOTS, name + ".png"), whole=True)
 
 
 class PageTest(Comparing):
@@ -68,7 +75,7 @@ class PageTest(Comparing):
         head, *rows = self.page.table("table[data-bins]")
         column = {name: i for i, name in enumerate(head)}
         results = self.results(LANE, "--since", iso(self.since), "--until", iso(self.until))
-        rows = [row for row in rows if row[column["measured"]] != "0" or row[column["unknown"]] != "0"]
+        rows = [row for row in rows if any(row[column[name]] != "0" for name in ("measured", "partial", "unknown"))]
         self.assertEqual(len(rows), len(results))
         for row, result in zip(rows, sorted(results, key=lambda one: one["start_ns"])):
             for name in ("sent", "lost"):
@@ -200,32 +207,12 @@ class PageTest(Comparing):
         return self.segment("&compare=week") if view == "segment" else f"{view}?{self.times}" + ("&from=london&to=paris" if view == "path" else "")
 
     def test_every_view_in_both_colours_and_widths(self):
-        findings, rules = [], None
-        try:
-            rules = axe.source()
-        except axe.Unavailable as error:
-            print(f"without axe-core: {error}")
+        findings, rules = [], checks.rules()
         for view in VIEWS:
             self.page.open(self.fragment(view))
             self.assertEqual(self.page.address()[0], view)
-            for scheme in ("light", "dark"):
-                self.browser.media(prefers_color_scheme=scheme)
-                for name, script in checks.ALL.items():
-                    findings += [f"{view}, {scheme}, {name}: {one}" for one in self.browser.run(script)]
-                findings += [f"{view}, {scheme}, axe: {one}" for one in axe.findings(self.browser, rules)] if rules else []
-                self.keep(f"{view}-{scheme}")
-            self.browser.media()
-            self.page.act(lambda: self.browser.viewport(375, 800))
-            findings += [f"{view}, 375 pixels: {one}" for name in ("width", "targets", "names") for one in self.browser.run(checks.ALL[name])]
-            self.keep(f"{view}-375")
-            self.page.act(lambda: self.browser.viewport(1280, 900))
+            findings += checks.look(self.page, view, rules, lambda name: keep(self.browser, name))
         self.assertEqual(findings, [])
-
-    def keep(self, name):
-        """A picture for people to look at."""
-        if SHOTS:
-            os.makedirs(SHOTS, exist_ok=True)
-            self.browser.screenshot(os.path.join(SHOTS, name + ".png"), whole=True)
 
     def test_tab_reaches_everything_and_shows_where_it_is(self):
         self.page.open(self.segment())
@@ -312,6 +299,7 @@ class LargeTest(Comparing):
 
     def test_every_view(self):
         self.assertGreaterEqual(self.days, 89)
+        findings, rules = [], checks.rules()
         for view in VIEWS:
             for length in (600, 86400, 89 * 86400):
                 more = f"&from={self.lane['from']}&to={self.lane['to']}&segment={self.lane['segment']}" if view in ("segment", "path") else ""
@@ -319,6 +307,9 @@ class LargeTest(Comparing):
                 self.assertEqual(self.page.address()[0], view)
                 self.assertEqual(self.page.problems(), [], (view, length))
                 self.assertTrue(self.page.text("#view h1"))
+            if view in ("network", "matrix", "segment"):  # which have more to show here
+                findings += checks.look(self.page, f"{view}-large", rules, lambda name: keep(self.browser, name))
+        self.assertEqual(findings, [])
 
     def check_segment(self, period, length, results):
         """Bins are results of this period. That of the last one may be incomplete."""
@@ -406,6 +397,34 @@ class LargeTest(Comparing):
         self.assertAlmostEqual(self.browser.run(plot), 12, delta=0.1)
         self.assertNotIn("being loaded", self.page.text(".readout"))
         self.assertFalse(self.browser.run("return document.getElementById('view').classList.contains('early')"))
+
+
+class FlowsTest(unittest.TestCase):
+    """Recordings of flows beside `oneway flows query`."""
+
+    def test_flows(self):
+        with tempfile.TemporaryDirectory(prefix="oneway-page-") as name:
+            folder = pathlib.Path(name)
+            store = measured_store(ONEWAY, folder, int(time.time()) - 1000)
+            run(ONEWAY, "simulate", "--packets", 20000, "--flows", 100, "--loss", "1%", "-a", folder / "a.pcap", "-b", folder / "b.pcap")
+            for side in "ab":
+                run(ONEWAY, "flows", "record", "-q", folder / f"{side}.pcap", "-o", folder / f"{side}.epochs", "--counters", 300)
+            asked = json.loads(run(ONEWAY, "flows", "query", "--from", folder / "a.epochs", "--to", folder / "b.epochs", "--worst", "--top", 20, "--json"))
+            with Server(ONEWAY, store, "--flows-from", folder / "a.epochs", "--flows-to", folder / "b.epochs") as server, Browser() as browser:
+                page = Page(browser, server)
+                page.open("flows?worst=20&since=2000-01-01T00:00:00.000Z")
+                head, *rows = page.table("table[data-flows]")
+                self.assertEqual(len(rows), 20)
+                for row, flow in zip(rows, asked["flows"]):
+                    shown = dict(zip(head, row))
+                    where = flow["flow"]
+                    self.assertIn(f"{where['src']}:{where['sport']} → {where['dst']}:{where['dport']}", shown["flow"])
+                    self.assertEqual(shown["received"], f"{flow['packets']:,} packets")
+                    self.assertTrue(shown["mean delay (95 %)"].startswith(page.format("delay", flow["mean_ns"])), (shown, flow))
+                self.assertEqual(checks.look(page, "flows-recorded", checks.rules(), lambda name: keep(browser, name)), [])
+                page.open("flows?worst=20&of=prefix:24,48&since=2000-01-01T00:00:00.000Z")
+                self.assertIn("/24", page.text("#view"))
+                self.assertEqual(page.problems(), [])
 
 
 class EmptyTest(unittest.TestCase):
