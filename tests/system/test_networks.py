@@ -116,7 +116,7 @@ def brief(lane):
 
 def in_doubt(r):
     """The packets that the causes of a result name."""
-    return sum(int(cause.split()[0]) for cause in r.get("cause", "").split("; ") if cause)
+    return sum(map(int, re.findall(r"(?:^|; )(\d+) ", r.get("cause", ""))))
 
 
 def stream(dst, src="10.1", count=RATE * SECONDS, rate=RATE, **more):
@@ -486,7 +486,8 @@ table netdev twice {{
         pair.end()
         for r in pair.results["london"] + pair.results["paris"]:
             self.assert_conserved(r)
-            self.assertFalse(r["lost"], r)
+            # A host that is held up sends several at once: these are in doubt.
+            self.assertLessEqual(r["lost"] or 0, in_doubt(r), r)
         return [r for r in pair.lane("london") if r["sent"] > 100]
 
     def test_identical_running(self):
