@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 #define CLEARLY_MORE   1.2 /* another identity must find this many times as much */
-#define CLEARLY_FRAMES 4   /* and this many packets more; */
+#define CLEARLY_FRAMES 4   /* and this many packets more */
 /*
- * the difference must be this many standard errors of the sampling, because each identity has a sample of its own. Points
+ * And the difference must be this many standard errors of the sampling, because each identity has a sample of its own. Points
  * that share a part of their traffic compare samples every 640 s, 50,000 times a year, under 7 other identities. Chance
  * makes a difference of 5 errors once in 3,500,000 comparisons: once in 10 years.
  */

@@ -28,7 +28,7 @@ export async function view(context) {
   const worst = state.query.get('worst') || '50', by = state.query.get('by') || 'delay', of = state.query.get('of') || 'flows';
   const heading = [h('h1', {}, 'Flows'), h('form', {class: 'controls', onsubmit: (event) => event.preventDefault()},
     choice('Show', worst, [['20', 'the worst 20'], ['50', 'the worst 50'], ['200', 'the worst 200']], (n) => go({worst: n})),
-    choice('Order', by, [['delay', 'slowest first'], ['loss', 'most lost first']], (one) => go({by: one === 'delay' ? null : one})),
+    choice('Order', by, [['delay', 'certainly slow first'], ['loss', 'most lost first']], (one) => go({by: one === 'delay' ? null : one})),
     choice('Of', of, [['flows', 'flows'], ['prefix:24,48', 'networks (/24, /48)']], (one) => go({of: one === 'flows' ? null : one})))];
   if (!context.info.features?.includes('flows')) return [...heading, h('p', {}, 'Flows come from recordings: oneway web STORE --flows-from A.epochs --flows-to B.epochs')];
   const answer = await get('flows', {...timesOf(range), worst, ...(of === 'flows' ? {} : {by: of})});
