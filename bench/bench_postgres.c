@@ -4,8 +4,8 @@
  *
  *     bench_postgres URL [POINTS [MINUTES [BATCH]]]
  *
- * Each point has ten lanes with a minute each. Prints rows per second and the processor time of a row here; whether every
- * row is there; and the time that adding them up to hours and days takes. The database should be empty.
+ * Each point has ten lanes with a minute each. Prints rows per second and the processor time of a row here, and its bytes in
+ * the database; whether every row is there; and the time that adding them up to hours and days takes. The database should be empty.
  */
 #include "base/clock.h"
 #include "base/random.h"
@@ -96,6 +96,20 @@ static int write_minute(struct load *load, int64_t minute, struct ow_random *ran
 	return r;
 }
 
+/* What a row of table minute takes on the disk, with its indexes. */
+static int measure_size(const struct load *load, struct ow_error *err)
+{
+	int64_t bytes = 0;
+	int r = ow_postgres_ask(
+		ow_postgres_writer_connection(load->writer),
+		"SELECT sum(pg_total_relation_size(inhrelid))::bigint FROM pg_inherits WHERE inhparent ="
+		" 'minute'::regclass",
+		&bytes, err);
+	if (r == 0)
+		printf("%.0f bytes a row on the disk\n", (double)bytes / (double)(load->lanes * load->minutes));
+	return r;
+}
+
 /* Two days later, everything is over. */
 static int add_up(struct load *load, struct ow_error *err)
 {
@@ -134,6 +148,8 @@ int main(int argc, char **argv)
 	                                : ow_error_set(&err, ENOMEM, "out of memory");
 	for (int64_t i = 0; r == 0 && i < load.minutes; i++)
 		r = write_minute(&load, i, &random, &err);
+	if (r == 0)
+		r = measure_size(&load, &err);
 	if (r == 0)
 		r = add_up(&load, &err);
 	ow_postgres_writer_close(load.writer);

@@ -57,7 +57,8 @@ static struct sum decode(const uint8_t *data, size_t size, bool pieces)
 	for (size_t at = 0, step; at < size && n == 0; at += step) {
 		size_t room;
 		uint8_t *to = ow_capture_decoder_room(decoder, &room);
-		step = pieces ? 1 + data[at] % 37u : size;
+		/* A piece of text that is too short to be ERF is refused at once, and the beginning of ERF may look like it. */
+		step = pieces ? (at ? 1 : 16) + data[at] % 37u : size;
 		step = step < size - at ? step : size - at;
 		step = step < room ? step : room;
 		check(step > 0);

@@ -203,6 +203,12 @@ int main(int argc, char **argv)
 		m.sample.ids[i] = (const uint8_t *)"12345678abcdefgh";
 	}
 	save_message(argv[1], &m);
+	m = (struct ow_message){.type = OW_MESSAGE_WANTED};
+	m.wanted = (struct ow_message_wanted){1, 2, 3, 4, (const uint8_t *)"info", 4};
+	save_message(argv[1], &m);
+	m = (struct ow_message){.type = OW_MESSAGE_EPOCH};
+	m.epoch = (struct ow_message_epoch){1, 3, OW_MESSAGE_EPOCH_NEXT, 2, (const uint8_t *)"epoch", 5};
+	save_message(argv[1], &m);
 	m = (struct ow_message){.type = OW_MESSAGE_OPENED, .lane = 1};
 	m.opened = (struct ow_message_opened){1, 2, 3, 4};
 	save_message(argv[1], &m);

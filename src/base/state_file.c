@@ -70,7 +70,8 @@ int ow_state_read(const char *path, size_t most, char **ret_bytes, size_t *ret_s
 		r = -EFBIG;
 	if (r < 0) {
 		free(bytes);
-		return ow_error_set(err, -r, "%s: %s", path, strerror(-r));
+		return r == -EFBIG ? ow_error_set(err, EFBIG, "%s: is larger than %zu bytes", path, most)
+		                   : ow_error_set(err, -r, "%s: %s", path, strerror(-r));
 	}
 	bytes[size] = 0;
 	*ret_bytes = bytes;
@@ -96,7 +97,9 @@ int ow_state_write(const char *path, const void *bytes, size_t size, struct ow_e
 	char *next;
 	if (asprintf(&next, "%s.new", path) < 0)
 		return ow_error_set(err, ENOMEM, "not enough memory");
-	int fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* Whatever has this name, a pipe or a link, is not opened. */
+	(void)unlink(next);
+	int fd = open(next, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int r = fd < 0 ? -errno : write_all(fd, bytes, size);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;

@@ -393,13 +393,11 @@ static void write_fish(struct list *l, FILE *out)
 /* Fills the list: entries that are found on the way are visited in their turn. */
 static int visit(struct list *l, const struct ow_cli_part *commands)
 {
-	struct ow_options_listener listener = {take_table, take_choices, l};
 	FILE *usual = stdout, *nowhere = fopen("/dev/null", "w");
 	if (!nowhere)
 		return -errno;
 	for (; commands->name; commands++)
 		add_entry(l, "", commands);
-	ow_options_listen(&listener);
 	ow_cli_parts_listen(take_parts, l);
 	stdout = nowhere;
 	for (l->current = 0; l->current < l->entry_count && !l->failed; l->current++) {
@@ -426,6 +424,8 @@ int ow_cli_completions(const struct ow_cli_part *commands, int argc, char **argv
 		if (strcmp(argv[1], writers[i].shell) != 0)
 			continue;
 		struct list l = {0};
+		struct ow_options_listener listener = {take_table, take_choices, &l};
+		ow_options_listen(&listener);
 		int r = visit(&l, commands);
 		if (r == 0) {
 			writers[i].write(&l, stdout);

@@ -118,19 +118,19 @@ static int discover(const struct ow_fleet *fleet, const char *file, const char *
 {
 	struct ow_bus *bus = NULL;
 	struct ow_fleet_plan *found = NULL;
-	struct ow_fleet_plan_pair *pairs = NULL;
-	unsigned count = 0;
+	struct ow_discovered_segment *segments = NULL;
+	size_t count = 0;
 	int r = ow_control_open(fleet, "controller", &bus, err);
 	if (r == 0)
 		r = ow_control_setup(fleet, bus, err);
 	if (r == 0)
-		r = ow_fleet_discover(fleet, bus, ow_clock_real_ns(), dry_run, &pairs, &count, err);
+		r = ow_fleet_discover(fleet, bus, ow_clock_real_ns(), dry_run, &segments, &count, err);
 	if (r == 0)
 		r = ow_fleet_plan_make(file, bytes, size,
-		                       &(struct ow_fleet_plan_options){fleet->settings.sample_key, pairs, count},
+		                       &(struct ow_fleet_plan_options){fleet->settings.sample_key, segments, count},
 		                       &found, err);
 	ow_bus_free(bus);
-	free(pairs);
+	free(segments);
 	if (r < 0)
 		return r;
 	ow_fleet_plan_free(*plan);
@@ -155,6 +155,7 @@ static int apply(struct ow_fleet *fleet, const char *file, bool dry_run, bool qu
 		r = ow_changes_find(fleet, plan, &changes, err);
 	if (r == 0 && (changes.count || !quiet)) {
 		ow_changes_print(stdout, &changes);
+		fputs(plan->notes ? plan->notes : "", stdout);
 		printf("%u %s, %u unchanged%s\n", changes.count,
 		       ow_plural(changes.count, "point changes", "points change"), changes.unchanged,
 		       dry_run && changes.count ? " (nothing was done)" : "");

@@ -120,9 +120,8 @@ static const struct ow_option options[] = {
 	{"stddev-spread", 0, "M", ow_option_count, FIELD(stddev_spread),
          "Each flow uses M of these counters (default 16)."},
 	{"repair", 0, "N", ow_option_count, FIELD(repair),
-         "Up to N lost packets of an epoch can be taken out of the counters when they are compared (default 8192; 21 "
-         "bytes "
-         "each; 0: none)."},
+         "Up to N lost packets of an epoch can be taken out of the counters when they are compared (default 8192; 23 "
+         "bytes each, with one counter more for 4 of them if there are banks; 0: none)."},
 	{"unit", 0, "D", ow_option_positive_duration, FIELD(unit_ns), "Unit of time (default 1ns)."},
 	{"seed", 0, "N", ow_option_count, FIELD(seed), "Seed of all hashes (default 1)."},
 

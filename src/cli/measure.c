@@ -316,11 +316,11 @@ static void tell_unclaimed(const struct ow_measure *args, const struct ow_local_
 		struct ow_recorder_counts counts;
 		ow_local_pair_counts(both, i, &counts);
 		if (counts.unclaimed)
-			ow_cli_say(
-				"oneway %s: warning: %s: %llu %s of hosts that the first packets do not show left out: "
-				"give --forward",
-				args->command, args->name[i], (unsigned long long)counts.unclaimed,
-				counts.unclaimed == 1 ? "packet is" : "packets are");
+			ow_cli_say("oneway %s: warning: %s: %llu %s left out, of hosts that the first packets do not "
+			           "show: "
+			           "give --forward",
+			           args->command, args->name[i], (unsigned long long)counts.unclaimed,
+			           counts.unclaimed == 1 ? "packet" : "packets");
 	}
 }
 

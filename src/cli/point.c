@@ -226,8 +226,17 @@ static int run_point(void *arg)
 	int r = ow_config_load(p->args->config, &config, &err);
 	if (r == 0)
 		r = run(p->args, &config, &err);
+	/* An interface may have another name than before: without the agent nothing else could come from the fleet. */
+	bool later = r < 0 && config && config->fleet.version;
+	if (later)
+		ow_fleet_report_unusable(config, &err);
 	ow_config_free(config);
-	return r < 0 ? ow_cli_failed("point", &err) : r == OW_POINT_RESTART ? OW_EXIT_AGAIN : OW_EXIT_OK;
+	if (r < 0)
+		ow_cli_failed("point", &err);
+	return later                   ? OW_SUPERVISOR_LATER
+	       : r < 0                 ? OW_EXIT_FAILED
+	       : r == OW_POINT_RESTART ? OW_EXIT_AGAIN
+	                               : OW_EXIT_OK;
 }
 
 static int run_both(const struct arguments *args, struct ow_config *config)

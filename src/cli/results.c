@@ -355,11 +355,27 @@ static enum ow_period longest(const struct arguments *args)
 	return tm.tm_gmtoff % 3600 ? OW_PERIOD_MINUTE : OW_PERIOD_HOUR;
 }
 
+/* Hours and days that are stored are those of UTC. */
+static void note_parts(const struct ow_stored *stored, const struct arguments *args)
+{
+	enum ow_period period = ow_stored_period(stored);
+	time_t now = time(NULL);
+	struct tm tm = {0};
+	tzset();
+	localtime_r(&now, &tm);
+	bool whole = args->group == OW_STORED_DAY && period == OW_PERIOD_DAY && tm.tm_gmtoff == 0 && !daylight;
+	if (args->period != ANY && period > longest(args) && !whole)
+		fprintf(stderr,
+		        "%s of UTC are not parts of local %ss: each counts where it begins (--period any, or TZ=UTC)\n",
+		        ow_stored_period_name[period], args->group == OW_STORED_DAY ? "day" : "hour");
+}
+
 static int put_summary(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
 {
 	struct ow_stored_sum_options o = {.group = args->group, .p99_limit_ns = args->max_p99_ns};
 	struct ow_stored_show show = {stdout, width(), !args->no_color && ow_terminal_colour(stdout)};
 	struct ow_stored_sums sums;
+	note_parts(stored, args);
 	int r = args->period == ANY ? ow_stored_summarise_any(stored, &o, longest(args), &sums, err)
 	                            : ow_stored_summarise(stored, &o, &sums, err);
 	if (r < 0)

@@ -435,12 +435,19 @@ struct flows_target {
 const struct ow_key ow_flows_keys[] = {
 	{"file", OW_KEY_PATH, FLOWS(file), NULL,
          "The file to which the point appends epochs. The point refuses a file of another recording."},
+	{"from", OW_KEY_PATH, FLOWS(from), NULL,
+         "A file of epochs of the point that the packets pass before; it may be another recording of this point. After "
+         "each interval the log names the flow that was certainly the slowest, and JSON has the worst three, when the "
+         "next interval is over; of intervals of less than a second only the last ones."},
 	{"interfaces", OW_KEY_OTHER, offsetof(struct flows_target, watched), "all",
          "The names of the interfaces whose packets are recorded.", .read = read_watched},
 	{"heading", OW_KEY_CHOICE, FLOWS(heading), "both",
          "With `in`, the packets that the interface receives are recorded; with `out`, those that it sends.",
          .choices = headings},
 	{"filter", OW_KEY_FILTER, FLOWS(filter), NULL, "Only the packets that match this filter are recorded."},
+	{"peer", OW_KEY_POINT, FLOWS(peer), NULL,
+         "The peer of a segment that records the same packets and names this point: each point gets the epochs of the "
+         "other, and appends them to `FILE.PEER`."},
 	{"interval", OW_KEY_DURATION, FLOWS(info.interval_ns), "60s",
          "Epochs end at multiples of this time, 1 ms to 1 d.", .least = OW_INTERVAL_MIN_NS, .most = DAY_NS},
 	{"key", OW_KEY_OTHER, FLOWS(info.select), "`five-tuple`",
@@ -471,7 +478,8 @@ const struct ow_key ow_flows_keys[] = {
          .least = 0, .most = OW_COLATE_COUNTERS_MAX},
 	{"stddev_spread", OW_KEY_COUNT, FLOWS(stddev_spread), NULL, NULL, .least = 1, .most = OW_COLATE_SPREAD_MAX},
 	{"repair", OW_KEY_COUNT, FLOWS(repair), "8192",
-         "So many lost packets of an epoch can be taken out of the counters when they are compared; 21 bytes each.",
+         "So many lost packets of an epoch can be taken out of the counters when they are compared; 23 bytes each, "
+         "with one counter more for 4 of them (banks).",
          .least = 0, .most = OW_COLATE_REPAIR_MAX},
 	{"seed", OW_KEY_COUNT, FLOWS(seed), "1", "The seed of all hashes.", .least = 0, .most = UINT64_MAX},
 	{"identity", OW_KEY_CHOICE, FLOWS(info.level), "ip", "These keys have the same meaning as in a segment.",
@@ -486,6 +494,15 @@ const struct ow_key ow_flows_keys[] = {
 	{0},
 };
 
+static bool is_peer(const struct ow_config *c, const char *name)
+{
+	for (unsigned i = 0; i < c->segment_count; i++) {
+		if (strcmp(c->segments[i].peer, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int read_recording(struct ow_key_reader *r, struct ow_yaml *entry, void *field)
 {
 	const struct ow_config *c = config_of(r);
@@ -499,9 +516,17 @@ static int read_recording(struct ow_key_reader *r, struct ow_yaml *entry, void *
 	if (code == 0 && ow_config_flows_complete(&t.flows, &why) < 0)
 		code = ow_key_fail(r, entry, why.text);
 	*(struct ow_config_flows *)field = t.flows;
+	if (code == 0 && t.flows.peer && !is_peer(c, t.flows.peer))
+		code = ow_key_fail(r, entry, "its peer is in no segment");
 	for (unsigned i = 0; code == 0 && i + 1 < c->flows_count; i++) {
 		if (strcmp(c->flows[i].file, t.flows.file) == 0)
 			code = ow_key_fail(r, entry, "another recording has this file already");
+		else if (t.flows.peer && c->flows[i].peer && strcmp(c->flows[i].peer, t.flows.peer) == 0 &&
+		         c->flows[i].heading == t.flows.heading &&
+		         ow_epoch_info_comparable(&c->flows[i].info, &t.flows.info, NULL) == 0)
+			code = ow_key_fail(
+				r, entry,
+				"another recording with this peer and heading is the same: it needs another seed");
 	}
 	return code;
 }

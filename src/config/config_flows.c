@@ -5,13 +5,21 @@
 #include "config/config.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
 
 int ow_config_flows_complete(struct ow_config_flows *flows, struct ow_error *why)
 {
 	struct ow_flow_select *select = &flows->info.select;
 	if (!flows->file)
 		return ow_error_set(why, EINVAL, "has no 'file'");
+	if (same_text(flows->from, flows->file))
+		return ow_error_set(why, EINVAL, "has the same file as 'from'");
 	if (flows->class_count && select->by != OW_FLOW_BY_CLASS)
 		return ow_error_set(why, EINVAL, "has classes, but its key is not class");
 	if (flows->class_count > OW_FLOW_CLASSES_MAX)
@@ -41,17 +49,28 @@ int ow_config_flows_complete(struct ow_config_flows *flows, struct ow_error *why
 	return r < 0 ? r : ow_epoch_info_check(&flows->info, why);
 }
 
-static bool same_text(const char *a, const char *b)
+char *ow_config_flows_copy(const struct ow_config_flows *flows)
 {
-	return a == b || (a && b && strcmp(a, b) == 0);
+	size_t size = strlen(flows->file) + 1 + strlen(flows->peer) + 1;
+	char *file = malloc(size);
+	if (file)
+		snprintf(file, size, "%s.%s", flows->file, flows->peer);
+	return file;
+}
+
+bool ow_config_flows_fit(enum ow_heading a, const struct ow_epoch_info *info_a, enum ow_heading b,
+                         const struct ow_epoch_info *info_b)
+{
+	static const enum ow_heading other[] = {OW_HEADING_UNKNOWN, OW_HEADING_OUT, OW_HEADING_IN};
+	return other[a] == b && info_a->counts == info_b->counts && ow_epoch_info_comparable(info_a, info_b, NULL) == 0;
 }
 
 bool ow_config_flows_same(const struct ow_config_flows *a, const struct ow_config_flows *b)
 {
-	if (!same_text(a->file, b->file) || a->interfaces != b->interfaces || a->heading != b->heading ||
-	    !same_text(a->filter, b->filter) || a->flows_max != b->flows_max ||
-	    a->info.interval_ns != b->info.interval_ns || a->info.counts != b->info.counts ||
-	    ow_epoch_info_comparable(&a->info, &b->info, NULL) < 0)
+	if (!same_text(a->file, b->file) || !same_text(a->from, b->from) || a->interfaces != b->interfaces ||
+	    a->heading != b->heading || !same_text(a->filter, b->filter) || !same_text(a->peer, b->peer) ||
+	    a->flows_max != b->flows_max || a->info.interval_ns != b->info.interval_ns ||
+	    a->info.counts != b->info.counts || ow_epoch_info_comparable(&a->info, &b->info, NULL) < 0)
 		return false;
 	for (unsigned i = 0; i < a->class_count; i++) {
 		if (!same_text(a->classes[i].filter, b->classes[i].filter))

@@ -52,12 +52,21 @@ void ow_disagreement_text(const struct ow_point_map *points, const struct ow_dis
 
 /* -- segments ------------------------------------------------------------------------------------------------------- */
 
+/* What a point watches for a segment. Packets of the segment pass other interfaces of a router, too: those of the other
+ * side, in the other direction. */
+#define OW_DISCOVERED_INTERFACES 16
+struct ow_discovered_end {
+	char point[OW_SAMPLE_NAME];
+	char interface[OW_DISCOVERED_INTERFACES][OW_SAMPLE_NAME];
+	unsigned interfaces;
+	bool away; /* packets to the other end come in at these interfaces */
+};
+
 /* A segment that is to be measured exactly. */
 struct ow_discovered_segment {
-	char a[OW_SAMPLE_NAME], b[OW_SAMPLE_NAME]; /* points; a < b by name */
-	char interface_a[OW_SAMPLE_NAME], interface_b[OW_SAMPLE_NAME];
-	double share;     /* of the busier direction */
-	unsigned without; /* maps in a row that did not show it */
+	struct ow_discovered_end a, b; /* a.point < b.point */
+	double share;                  /* of the busier direction */
+	unsigned without;              /* maps in a row that did not show it */
 };
 
 struct ow_discover_limits {

@@ -7,8 +7,7 @@
 #include <string.h>
 
 struct candidate {
-	uint32_t a, b;                     /* points, a < b */
-	uint32_t interface_a, interface_b; /* vantages */
+	uint32_t a, b; /* points, a < b */
 	double share;
 	bool firm;
 	bool old; /* a segment by now */
@@ -40,13 +39,10 @@ static int by_rank(const void *a, const void *b)
 static struct candidate candidate_of(const struct ow_point_map *p, const struct ow_point_edge *edge)
 {
 	const struct ow_map_pair *pair = &p->map->pair[edge->pair];
-	uint32_t from = p->point_of[pair->from];
 	struct candidate one = {.a = edge->from < edge->to ? edge->from : edge->to,
 	                        .b = edge->from < edge->to ? edge->to : edge->from,
 	                        .share = pair->share.status == OW_VALUE_NONE ? 0 : pair->share.value,
 	                        .firm = edge->adjacency != OW_PROVISIONAL};
-	one.interface_a = from == one.a ? pair->from : pair->to;
-	one.interface_b = from == one.a ? pair->to : pair->from;
 	return one;
 }
 
@@ -73,7 +69,7 @@ static const struct ow_discovered_segment *find(const struct ow_discovered_segme
                                                 const char *b)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (strcmp(list[i].a, a) == 0 && strcmp(list[i].b, b) == 0)
+		if (strcmp(list[i].a.point, a) == 0 && strcmp(list[i].b.point, b) == 0)
 			return &list[i];
 	}
 	return NULL;
@@ -84,21 +80,95 @@ static void copy_name(char to[OW_SAMPLE_NAME], const char *from)
 	memcpy(to, from, OW_SAMPLE_NAME);
 }
 
-static struct ow_discovered_segment segment_of(const struct ow_point_map *p, const struct candidate *one)
+/* Packets of a segment at one of its points, by interface: [1] where its packets to the other end come in. */
+struct passed {
+	const char *interface;
+	uint64_t packets[2];
+};
+
+static bool is_listed(const struct ow_discovered_end *end, const char *interface)
+{
+	for (unsigned i = 0; i < end->interfaces; i++) {
+		if (strcmp(end->interface[i], interface) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What a point says must not be read as something else in a list of names. */
+static bool is_name(const char *interface)
+{
+	for (const char *c = interface; *c; c++) {
+		if ((unsigned char)*c <= ' ' || *c == '/' || *c == '<' || *c == 0x7f)
+			return false;
+	}
+	return *interface;
+}
+
+static void pass(struct passed *passed, uint32_t *count, const struct ow_map_vantage *v, bool first, uint64_t packets)
+{
+	uint32_t i = 0;
+	if (!is_name(v->interface))
+		return;
+	while (i < *count && strcmp(passed[i].interface, v->interface) != 0)
+		i++;
+	if (i == *count)
+		passed[(*count)++] = (struct passed){.interface = v->interface};
+	passed[i].packets[v->kind != OW_VANTAGE_TAP && (v->kind == OW_VANTAGE_IN) == first] += packets;
+}
+
+/* A point has one direction for all interfaces of a segment: that of most packets. An interface with few of them is
+ * added only if it was there before. */
+static void choose_interfaces(const struct passed *passed, uint32_t count, const struct ow_discovered_end *before,
+                              double least_share, struct ow_discovered_end *end)
+{
+	uint64_t all[2] = {0, 0};
+	for (uint32_t i = 0; i < count; i++) {
+		all[0] += passed[i].packets[0];
+		all[1] += passed[i].packets[1];
+	}
+	end->away = all[1] > all[0];
+	for (uint32_t i = 0; i < count && end->interfaces < OW_DISCOVERED_INTERFACES; i++) {
+		uint64_t packets = passed[i].packets[end->away];
+		bool old = before && before->away == end->away && is_listed(before, passed[i].interface);
+		if (packets && (old || (double)packets >= least_share * (double)all[end->away]))
+			copy_name(end->interface[end->interfaces++], passed[i].interface);
+	}
+}
+
+/* The end of a segment at a point: where neighbouring vantages of the other point see its packets. */
+static void fill_end(const struct ow_point_map *p, uint32_t here, uint32_t there,
+                     const struct ow_discovered_end *before, double least_share, struct passed *passed,
+                     struct ow_discovered_end *end)
+{
+	const struct ow_map *map = p->map;
+	uint32_t count = 0;
+	copy_name(end->point, p->point[here]);
+	for (uint32_t i = 0; i < map->pairs; i++) {
+		const struct ow_map_pair *pair = &map->pair[i];
+		bool first = p->point_of[pair->from] == here && p->point_of[pair->to] == there;
+		if (pair->adjacency != OW_NOT_ADJACENT &&
+		    (first || (p->point_of[pair->from] == there && p->point_of[pair->to] == here)))
+			pass(passed, &count, &map->vantage[first ? pair->from : pair->to], first, pair->packets);
+	}
+	choose_interfaces(passed, count, before, least_share, end);
+}
+
+static struct ow_discovered_segment segment_of(const struct ow_point_map *p, const struct candidate *one,
+                                               const struct ow_discovered_segment *before, double least_share,
+                                               struct passed *passed)
 {
 	struct ow_discovered_segment s = {.share = one->share};
-	copy_name(s.a, p->point[one->a]);
-	copy_name(s.b, p->point[one->b]);
-	copy_name(s.interface_a, p->map->vantage[one->interface_a].interface);
-	copy_name(s.interface_b, p->map->vantage[one->interface_b].interface);
+	fill_end(p, one->a, one->b, before ? &before->a : NULL, least_share, passed, &s.a);
+	fill_end(p, one->b, one->a, before ? &before->b : NULL, least_share, passed, &s.b);
 	return s;
 }
 
 static int by_name(const void *a, const void *b)
 {
 	const struct ow_discovered_segment *x = a, *y = b;
-	int order = strcmp(x->a, y->a);
-	return order ? order : strcmp(x->b, y->b);
+	int order = strcmp(x->a.point, y->a.point);
+	return order ? order : strcmp(x->b.point, y->b.point);
 }
 
 /* The segments of a point in the list. */
@@ -106,7 +176,7 @@ static unsigned count_of(const struct ow_discovered_segment *list, size_t count,
 {
 	unsigned of_point = 0;
 	for (size_t i = 0; i < count; i++)
-		of_point += strcmp(list[i].a, point) == 0 || strcmp(list[i].b, point) == 0;
+		of_point += strcmp(list[i].a.point, point) == 0 || strcmp(list[i].b.point, point) == 0;
 	return of_point;
 }
 
@@ -119,8 +189,8 @@ static size_t keep_absent(const struct candidate *one, size_t count, const struc
 	for (size_t i = 0; i < before_count; i++) {
 		bool there = false;
 		for (size_t k = 0; k < count && !there; k++)
-			there = strcmp(p->point[one[k].a], before[i].a) == 0 &&
-			        strcmp(p->point[one[k].b], before[i].b) == 0;
+			there = strcmp(p->point[one[k].a], before[i].a.point) == 0 &&
+			        strcmp(p->point[one[k].b], before[i].b.point) == 0;
 		if (there || before[i].without + 1 >= limits->patience || kept == limits->segments)
 			continue;
 		list[kept] = before[i];
@@ -135,9 +205,11 @@ int ow_discover_segments(const struct ow_point_map *points, const struct ow_disc
 {
 	struct candidate *one = calloc(points->edges + 1, sizeof *one);
 	struct ow_discovered_segment *list = calloc((size_t)limits->segments + 1, sizeof *list);
-	if (!one || !list) {
+	struct passed *passed = calloc((size_t)points->map->vantages + 1, sizeof *passed);
+	if (!one || !list || !passed) {
 		free(one);
 		free(list);
+		free(passed);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < points->edges; i++)
@@ -153,10 +225,13 @@ int ow_discover_segments(const struct ow_point_map *points, const struct ow_disc
 		    (one[i].share < limits->least_share || count_of(list, count, a) >= limits->point_segments ||
 		     count_of(list, count, b) >= limits->point_segments))
 			continue;
-		list[count++] = segment_of(points, &one[i]);
+		list[count] =
+			segment_of(points, &one[i], find(before, before_count, a, b), limits->least_share, passed);
+		count += list[count].a.interfaces && list[count].b.interfaces;
 	}
 	qsort(list, count, sizeof *list, by_name);
 	free(one);
+	free(passed);
 	*ret_segments = list;
 	*ret_count = count;
 	return 0;

@@ -483,25 +483,29 @@ static struct finding at_share(const struct ow_delay_histogram *h, double share)
 	return f;
 }
 
+static bool is_same(double a, double b)
+{
+	return !(a < b) && !(a > b);
+}
+
 /* The shares of the histogram's packets between which a share of all packets is. */
 static void widen_by_sample(const struct ow_delay_histogram *h, double *low, double *high)
 {
-	double k = fmin(fmax(floor((double)h->packets / (double)(h->weight - 1)), 1), SAMPLES_MAX), below, above;
+	double k = fmin(fmax(floor((double)h->packets / (double)(h->weight - 1)), 1), SAMPLES_MAX), below, above,
+	       ignored;
+	bool one = *low > 0 && *high < 1 && is_same(*low, *high);
 	if (*low > 0) {
 		ow_sample_ranks((size_t)k, fmin(*low, 1 - 1e-9), &below, &above);
 		*low = below < 0 ? 0 : (below + 1) / k;
 	}
 	if (*high < 1) {
-		ow_sample_ranks((size_t)k, *high, &below, &above);
+		/* It takes longer than all else. */
+		if (!one)
+			ow_sample_ranks((size_t)k, *high, &ignored, &above);
 		*high = above >= k ? 2 : (above + 1) / k;
 	} else {
 		*high = 2; /* the greatest of a sample is not the greatest of all */
 	}
-}
-
-static bool is_same(double a, double b)
-{
-	return !(a < b) && !(a > b);
 }
 
 struct ow_value ow_delay_histogram_quantile(const struct ow_delay_histogram *histogram, double q, uint64_t missing)

@@ -58,7 +58,10 @@ static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t s
 	t->last_sent_ns = sent_ns > t->last_sent_ns ? sent_ns : t->last_sent_ns;
 	/* RFC 4737 section 3.3: a packet is reordered if one that was sent later has arrived before it. */
 	bool late = number < t->newest_sent;
-	int64_t overtaken_ns = late ? (t->last_sent_ns - sent_ns) + (received_ns - before_ns) : 0;
+	/* Of packets that are not late it has no meaning, and may overflow. */
+	uint64_t longer_ns =
+		((uint64_t)t->last_sent_ns - (uint64_t)sent_ns) + ((uint64_t)received_ns - (uint64_t)before_ns);
+	int64_t overtaken_ns = (int64_t)(longer_ns & -(uint64_t)late);
 	t->reorder_ns = overtaken_ns > t->reorder_ns ? overtaken_ns : t->reorder_ns;
 	t->reordered += late ? packets : 0;
 	t->newest_sent = late ? t->newest_sent : number;

@@ -2,7 +2,6 @@
 #include "exchange/comparison.h"
 #include "exchange/exchange_scope.h"
 
-#include "base/clock.h"
 #include "estimate/sample.h"
 #include "result/cause.h"
 #include "result/result_clock.h"
@@ -25,7 +24,7 @@ int ow_comparison_request(struct ow_comparison *c, enum ow_stage stage, struct o
 	free(c->request);
 	c->request = frame;
 	c->request_size = size;
-	c->requested_ns = ow_clock_steady_ns();
+	c->requested_ns = ow_exchange_steady_ns(c->x);
 	c->cost.bytes += size + 4;
 	c->cost.round_trips++;
 	c->stage = stage;
@@ -46,7 +45,7 @@ void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_resu
 	ow_exchange_blank(c->x, c->slot.interval, r);
 	r->cost = c->cost;
 	/* Includes the work since this call began. */
-	uint64_t now_ns = (uint64_t)c->x->now_ns + (uint64_t)(ow_clock_steady_ns() - c->x->entered_ns);
+	uint64_t now_ns = (uint64_t)c->x->now_ns + (uint64_t)(ow_exchange_steady_ns(c->x) - c->x->entered_ns);
 	r->cost.ready_ns = (int64_t)(now_ns - (uint64_t)r->start_ns - (uint64_t)r->length_ns);
 	if (packets) {
 		r->sent = packets->count + c->asides;

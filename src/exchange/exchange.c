@@ -2,7 +2,6 @@
 /* The protocol of a lane: the intervals in progress, and their roles (exchange_private.h). */
 #include "exchange/exchange.h"
 
-#include "base/clock.h"
 #include "exchange/method.h"
 #include "result/cause.h"
 #include <errno.h>
@@ -125,7 +124,7 @@ void ow_exchange_retain(struct ow_exchange *x, size_t bytes)
 static void enter(struct ow_exchange *x, int64_t now_ns)
 {
 	x->now_ns = now_ns;
-	x->entered_ns = ow_clock_steady_ns();
+	x->entered_ns = ow_exchange_steady_ns(x);
 }
 
 int ow_exchange_packets(struct ow_exchange *x, struct ow_interval_packets *packets, const struct ow_clock_state *clock,

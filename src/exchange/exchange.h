@@ -72,6 +72,8 @@ struct ow_exchange_sinks {
 	/* The receiving point: the floor that the sending one has found, and the result that it came with. May be NULL.
 	 */
 	void (*floor)(void *arg, const struct ow_clock_floor *floor, const struct ow_interval_result *result);
+	/* The clock by which messages and answers take their time. NULL: the host's steady clock. */
+	int64_t (*steady_ns)(void *arg);
 	void *arg;
 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comparison by fold: the steps of estimate/fold_steps.h, as the messages arrive. */
-#include "base/clock.h"
 #include "base/time.h"
 #include "estimate/arrivals.h"
 #include "estimate/fold_steps.h"
@@ -168,7 +167,7 @@ static int note_begun(struct doubts *d)
 
 static int erase(struct comparison *f)
 {
-	int64_t begin = ow_clock_steady_ns();
+	int64_t begin = ow_exchange_steady_ns(f->c.x);
 	struct doubts doubts = {.c = &f->c};
 	int r = note_earlier(&doubts);
 	if (r == 0)
@@ -182,7 +181,7 @@ static int erase(struct comparison *f)
 	f->steps.doubt = NULL;
 	f->steps.arg = NULL;
 	ow_keyset_done(&doubts.earlier);
-	f->c.cost.erase_ns += ow_clock_steady_ns() - begin;
+	f->c.cost.erase_ns += ow_exchange_steady_ns(f->c.x) - begin;
 	return r;
 }
 
@@ -364,13 +363,13 @@ static int start(struct ow_comparison *c)
 	static const struct ow_sighting nothing;
 	struct comparison *f = fold_of(c);
 	struct ow_fold_steps *s = &f->steps;
-	int64_t begin = ow_clock_steady_ns();
+	int64_t begin = ow_exchange_steady_ns(f->c.x);
 	ow_fold_steps_done(s);
 	/* An interval without packets is not a missing one. */
 	s->cache = f->c.slot.packets->sighting ? f->c.slot.packets->sighting : &nothing;
 	s->cached = s->packets = f->c.slot.packets->count;
 	int r = ow_fold_steps_push(s, f->pushed, ow_fold_of(f->pushed)->ams, f->c.theirs.packets);
-	f->c.cost.decode_ns += ow_clock_steady_ns() - begin;
+	f->c.cost.decode_ns += ow_exchange_steady_ns(f->c.x) - begin;
 	if (r < 0)
 		return r;
 	if (s->diff.complete) {
@@ -398,9 +397,9 @@ static int take_synopsis(struct ow_comparison *c, const struct ow_message_synops
 	    p->order != c->ask.order) {
 		r = ow_error_set(err, EPROTO, "message SYNOPSIS: not the second fold that was asked for");
 	} else {
-		int64_t begin = ow_clock_steady_ns();
+		int64_t begin = ow_exchange_steady_ns(c->x);
 		r = ow_fold_steps_second(&f->steps, second);
-		c->cost.decode_ns += ow_clock_steady_ns() - begin;
+		c->cost.decode_ns += ow_exchange_steady_ns(c->x) - begin;
 	}
 	if (r == 0)
 		c->stage = OW_STAGE_TURN;
@@ -680,7 +679,7 @@ static int compute(struct comparison *f, const struct ow_message_times *times, s
 static int compare_complete(struct comparison *f, const struct ow_message_times *times)
 {
 	const struct ow_fold_steps *s = &f->steps;
-	int64_t begin = ow_clock_steady_ns();
+	int64_t begin = ow_exchange_steady_ns(f->c.x);
 	struct ow_estimate estimate;
 	int r = compute(f, times, &estimate);
 	if (r == -EAGAIN)
@@ -695,7 +694,7 @@ static int compare_complete(struct comparison *f, const struct ow_message_times 
 		r = list_differences(f, times);
 	if (r < 0)
 		return r;
-	f->c.cost.compute_ns += ow_clock_steady_ns() - begin;
+	f->c.cost.compute_ns += ow_exchange_steady_ns(f->c.x) - begin;
 	ow_comparison_measured(&f->c, &estimate);
 	struct ow_interval_result *result = &f->c.outcome.result;
 	result->ambiguous = s->ambiguous;
@@ -710,7 +709,7 @@ static int compare_complete(struct comparison *f, const struct ow_message_times 
 static int compare_clean(struct comparison *f, const struct ow_message_times *times, struct ow_synopsis *sample)
 {
 	struct ow_fold_steps *s = &f->steps;
-	int64_t begin = ow_clock_steady_ns();
+	int64_t begin = ow_exchange_steady_ns(f->c.x);
 	struct ow_reconciled_part mine = {0}, theirs = {0};
 	struct ow_estimate estimate;
 	ow_estimate_none(&estimate, OW_REASON_NO_COMMON_PACKET);
@@ -727,7 +726,7 @@ static int compare_clean(struct comparison *f, const struct ow_message_times *ti
 	ow_reconciled_part_done(&theirs);
 	if (r < 0)
 		return r == -EBADMSG ? -EPROTO : r;
-	f->c.cost.compute_ns += ow_clock_steady_ns() - begin;
+	f->c.cost.compute_ns += ow_exchange_steady_ns(f->c.x) - begin;
 	char cause[OW_RESULT_CAUSE];
 	if (isnan(s->differences))
 		snprintf(cause, sizeof cause, ow_cause_differences_unknown);

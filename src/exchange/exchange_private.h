@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/clock.h"
 #include "exchange/exchange.h"
 #include "reconcile/shared_flows.h"
 
@@ -98,6 +99,11 @@ static inline int64_t ow_exchange_cut(const struct ow_exchange *x, int64_t shift
 static inline int64_t ow_exchange_end_ns(const struct ow_exchange *x, int64_t interval)
 {
 	return (int64_t)((uint64_t)x->options.t0_ns + (uint64_t)(interval + 1) * (uint64_t)x->options.length_ns);
+}
+/* By what it is measured how long things take. */
+static inline int64_t ow_exchange_steady_ns(const struct ow_exchange *x)
+{
+	return x->sinks.steady_ns ? x->sinks.steady_ns(x->sinks.arg) : ow_clock_steady_ns();
 }
 /* Name of the other point. */
 const char *ow_exchange_peer(const struct ow_exchange *x);

@@ -5,7 +5,6 @@
  * times; mean and standard deviation come from the repaired cells, by pairs. Beyond the paper: copies of a packet have
  * their own names, late packets are distinguished from lost ones, and if decoding is not complete, the result says so.
  */
-#include "base/clock.h"
 #include "base/sort.h"
 #include "estimate/rda_estimate.h"
 #include "exchange/method.h"
@@ -61,7 +60,7 @@ static int take_minhash(struct comparison *rda, const struct ow_synopsis *theirs
 {
 	struct ow_synopsis *mine = NULL;
 	struct ow_value differences;
-	int64_t begin = ow_clock_steady_ns();
+	int64_t begin = ow_exchange_steady_ns(rda->c.x);
 	int r = ow_minhash_create(OW_MINHASH_SLOTS, rda->c.x->options.seed, &mine);
 	if (r < 0)
 		return r;
@@ -70,7 +69,7 @@ static int take_minhash(struct comparison *rda, const struct ow_synopsis *theirs
 	ow_synopsis_free(mine);
 	if (r < 0)
 		return ow_error_set(err, EPROTO, "message SYNOPSIS: not the MinHash that was asked for");
-	rda->c.cost.decode_ns += ow_clock_steady_ns() - begin;
+	rda->c.cost.decode_ns += ow_exchange_steady_ns(rda->c.x) - begin;
 	struct ow_rda_params params;
 	ow_rda_params_for(differences.status == OW_VALUE_NONE ? 0 : differences.value, 0, true, &params);
 	struct ow_message_ask ask = {.part = OW_MESSAGE_TABLE, .banks = (uint8_t)params.banks, .cells = params.cells};
@@ -109,13 +108,13 @@ static int compare(struct comparison *rda, const struct ow_message_times *times)
 static int take_table(struct comparison *rda)
 {
 	const struct ow_interval_packets *packets = rda->c.slot.packets;
-	int64_t begin = ow_clock_steady_ns();
+	int64_t begin = ow_exchange_steady_ns(rda->c.x);
 	rda->table->ops->add(rda->table, packets->sighting, packets->count);
 	int r = ow_rda_peel(rda->table, rda->other_table, &as_published.peel, &rda->peel);
 	struct ow_view a = {rda->table, packets->count, packets->sighting, packets->count};
 	if (r == 0)
 		r = list_asked(rda, &a);
-	rda->c.cost.decode_ns += ow_clock_steady_ns() - begin;
+	rda->c.cost.decode_ns += ow_exchange_steady_ns(rda->c.x) - begin;
 	if (r < 0)
 		return r;
 	if (rda->askeds > OW_MESSAGE_NAMED_MAX)
@@ -259,14 +258,14 @@ static int compare(struct comparison *rda, const struct ow_message_times *times)
 {
 	const struct ow_rda_params *params = &ow_rda_of(rda->table)->params;
 	const struct ow_rda_peel *peel = &rda->peel;
-	int64_t begin = ow_clock_steady_ns();
+	int64_t begin = ow_exchange_steady_ns(rda->c.x);
 	struct ow_estimate e;
 	char cause[OW_RESULT_CAUSE];
 	int r = estimate(rda, times, &e);
 	if (r < 0)
 		return r;
 	rda->c.cost.erase_ns += e.erase_ns;
-	rda->c.cost.compute_ns += ow_clock_steady_ns() - begin - e.erase_ns;
+	rda->c.cost.compute_ns += ow_exchange_steady_ns(rda->c.x) - begin - e.erase_ns;
 	bool agree = rda->c.slot.packets->count - rda->c.theirs.packets == (uint64_t)peel->losts - peel->extras;
 	r = peel->complete && agree && times->times == rda->askeds ? finish(rda, times, &e) : -EBADMSG;
 	if (r == -EBADMSG) {

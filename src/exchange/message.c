@@ -16,6 +16,7 @@ static const char *const names[OW_MESSAGE_TYPES] = {
 	[OW_MESSAGE_NAMES] = "NAMES",     [OW_MESSAGE_TIMES] = "TIMES",       [OW_MESSAGE_RESULT] = "RESULT",
 	[OW_MESSAGE_NONE] = "NONE",       [OW_MESSAGE_PING] = "PING",         [OW_MESSAGE_BYE] = "BYE",
 	[OW_MESSAGE_SCOPE] = "SCOPE",     [OW_MESSAGE_SURVEY] = "SURVEY",     [OW_MESSAGE_SAMPLE] = "SAMPLE",
+	[OW_MESSAGE_WANTED] = "WANTED",   [OW_MESSAGE_EPOCH] = "EPOCH",
 };
 
 const char *ow_message_name(enum ow_message_type type)
@@ -25,7 +26,8 @@ const char *ow_message_name(enum ow_message_type type)
 
 static bool of_session(enum ow_message_type type)
 {
-	return type == OW_MESSAGE_HELLO || type == OW_MESSAGE_PING;
+	return type == OW_MESSAGE_HELLO || type == OW_MESSAGE_PING || type == OW_MESSAGE_WANTED ||
+	       type == OW_MESSAGE_EPOCH;
 }
 
 static bool of_interval(enum ow_message_type type)
@@ -102,6 +104,28 @@ static void code_sample(struct ow_coder *c, struct ow_message_sample *m)
 		ow_coder_u32(c, "count", &m->count[i], 0, OW_MESSAGE_IDS_MAX);
 		ow_coder_bytes(c, "ids", &m->ids[i], (size_t)m->count[i] * 8);
 	}
+}
+
+static void code_wanted(struct ow_coder *c, struct ow_message_wanted *m)
+{
+	ow_coder_u8(c, "recording", &m->recording, 0, OW_MESSAGE_RECORDINGS - 1);
+	ow_coder_u8(c, "heading", &m->heading, 0, 2);
+	ow_coder_varint(c, "epochs", &m->epochs, 0, UINT64_MAX);
+	ow_coder_uint(c, "check", 8, &m->check, 0, UINT64_MAX);
+	ow_coder_u32(c, "size", &m->info_size, 1, OW_MESSAGE_INFO_BYTES_MAX);
+	ow_coder_bytes(c, "description", &m->info, m->info_size);
+}
+
+static void code_epoch(struct ow_coder *c, struct ow_message_epoch *m)
+{
+	bool next;
+	ow_coder_u8(c, "recording", &m->recording, 0, OW_MESSAGE_RECORDINGS - 1);
+	ow_coder_varint(c, "epochs", &m->epochs, 0, UINT64_MAX);
+	OW_CODER_ENUM(c, "state", m->state, 0, OW_MESSAGE_EPOCH_STATES);
+	next = m->state == OW_MESSAGE_EPOCH_NEXT;
+	ow_coder_u32(c, "size", &m->size, next, next ? OW_MESSAGE_EPOCH_MAX : 0);
+	ow_coder_u32(c, "size of counts", &m->count_bytes, 0, m->size);
+	ow_coder_bytes(c, "epoch", &m->bytes, m->size);
 }
 
 static void code_ping(struct ow_coder *c, struct ow_message_ping *m)
@@ -182,6 +206,12 @@ static void code_message(struct ow_coder *c, struct ow_message *m)
 		break;
 	case OW_MESSAGE_SAMPLE:
 		code_sample(c, &m->sample);
+		break;
+	case OW_MESSAGE_WANTED:
+		code_wanted(c, &m->wanted);
+		break;
+	case OW_MESSAGE_EPOCH:
+		code_epoch(c, &m->epoch);
 		break;
 	case OW_MESSAGE_PING:
 		code_ping(c, &m->ping);

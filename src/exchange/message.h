@@ -40,6 +40,8 @@ enum ow_message_type {
 	OW_MESSAGE_SCOPE,  /* which flows the sending point has in this interval (reconcile/scope_keys.h) */
 	OW_MESSAGE_SURVEY, /* asks for a sample of the lane's packets under several identities */
 	OW_MESSAGE_SAMPLE, /* the answer */
+	OW_MESSAGE_WANTED, /* asks for the next epoch of a recording of flows */
+	OW_MESSAGE_EPOCH,  /* the answer */
 	OW_MESSAGE_TYPES
 };
 
@@ -123,6 +125,37 @@ struct ow_message_sample {
 	uint8_t sample_shift[OW_MESSAGE_IDENTITIES];
 	uint32_t count[OW_MESSAGE_IDENTITIES];
 	const uint8_t *ids[OW_MESSAGE_IDENTITIES]; /* 8 bytes each; points into the frame */
+};
+
+/* Recordings of flows that both points make of the same packets: docs/epochs.md. */
+#define OW_MESSAGE_RECORDINGS     8
+#define OW_MESSAGE_INFO_BYTES_MAX 8192u
+#define OW_MESSAGE_EPOCH_MAX      (64u << 20)
+
+struct ow_message_wanted {
+	uint8_t recording;      /* of the asking point: the answer repeats it */
+	uint8_t heading;        /* of its packets there: 0 both, 1 in, 2 out */
+	uint64_t epochs, check; /* that it has of the other point's, and the check of the last one */
+	const uint8_t *info;    /* the description of its recording, encoded (flows/epoch.h); points into the frame */
+	uint32_t info_size;
+};
+
+enum ow_message_epoch_state {
+	OW_MESSAGE_EPOCH_NEXT,    /* here it is */
+	OW_MESSAGE_EPOCH_NONE,    /* it is not there yet */
+	OW_MESSAGE_EPOCH_NO_SUCH, /* this point does not record the same packets in the same way for the other one */
+	OW_MESSAGE_EPOCH_OTHER,   /* the file begins with other epochs */
+	OW_MESSAGE_EPOCH_FAILED,  /* it cannot be read, or is too large */
+	OW_MESSAGE_EPOCH_STATES
+};
+
+struct ow_message_epoch {
+	uint8_t recording;
+	uint64_t epochs; /* of WANTED: answers to earlier questions are told apart */
+	enum ow_message_epoch_state state;
+	uint32_t count_bytes;
+	const uint8_t *bytes; /* points into the frame */
+	uint32_t size;
 };
 
 struct ow_message_text {
@@ -305,6 +338,8 @@ struct ow_message {
 		struct ow_message_ping ping;
 		struct ow_message_survey survey;
 		struct ow_message_sample sample;
+		struct ow_message_wanted wanted;
+		struct ow_message_epoch epoch;
 	};
 };
 

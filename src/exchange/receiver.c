@@ -4,7 +4,6 @@
  * requests about it, always from the packets, so that a request may come twice. The packets stay until the result has
  * arrived.
  */
-#include "base/clock.h"
 #include "exchange/exchange_scope.h"
 #include "exchange/message_scope.h"
 #include "exchange/method.h"
@@ -128,7 +127,7 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
 		.oldest = oldest(x),
 		.settled = receiver_of(x)->next_final,
 		.lag_ns = (int64_t)((uint64_t)x->now_ns - (uint64_t)ow_exchange_end_ns(x, slot->interval)),
-		.work_ns = ow_clock_steady_ns() - begin_ns,
+		.work_ns = ow_exchange_steady_ns(x) - begin_ns,
 		.synopsis = bytes,
 		.synopsis_size = (uint32_t)size,
 	};
@@ -144,7 +143,7 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
 
 static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_part part, uint32_t idle)
 {
-	int64_t begin = ow_clock_steady_ns();
+	int64_t begin = ow_exchange_steady_ns(x);
 	struct ow_synopsis *synopsis = NULL;
 	double differences = expected(receiver_of(x), slot->packets);
 	if (x->method->push && slot->packets->count) {
@@ -277,7 +276,7 @@ static int take_scopes(struct ow_exchange *x, struct ow_error *err)
 
 static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_ask *ask, struct ow_error *err)
 {
-	int64_t begin = ow_clock_steady_ns();
+	int64_t begin = ow_exchange_steady_ns(x);
 	struct ow_synopsis *synopsis = NULL;
 	if (ask->part == OW_MESSAGE_AGAIN) {
 		if (ask->sample_shift > slot->packets->sample_shift) {

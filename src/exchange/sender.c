@@ -4,7 +4,6 @@
  * in progress at a time, but each names its packets only when those before it know which they lack: a packet that is
  * identical to one that still waits is ambiguous, and its time is asked for (exchange_identical.h).
  */
-#include "base/clock.h"
 #include "estimate/interval_shift.h"
 #include "exchange/exchange_identical.h"
 #include "exchange/exchange_scope.h"
@@ -518,7 +517,7 @@ static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *
 	c->pushed = true;
 	int64_t now_ns = c->x->now_ns, sent_ns = sent_at(c->x, c->slot.interval, m);
 	if (c->stage == OW_STAGE_AGAIN)
-		c->cost.transmit_ns += ow_clock_steady_ns() - c->requested_ns;
+		c->cost.transmit_ns += ow_exchange_steady_ns(c->x) - c->requested_ns;
 	else
 		c->cost.transmit_ns = (int64_t)((uint64_t)c->cost.transmit_ns + (uint64_t)m->work_ns +
 		                                (uint64_t)(now_ns > sent_ns ? now_ns - sent_ns : 0));
@@ -585,7 +584,7 @@ static int take_synopsis(struct ow_exchange *x, struct ow_comparison *c, const s
 	struct ow_result_cost before = c->cost;
 	/* The bytes of this message belong to the result that it makes possible. */
 	c->cost.bytes += bytes;
-	c->cost.transmit_ns += answer ? ow_clock_steady_ns() - c->requested_ns : 0;
+	c->cost.transmit_ns += answer ? ow_exchange_steady_ns(c->x) - c->requested_ns : 0;
 	int r = answer ? x->method->take_synopsis(c, m, err) : take_push(c, m, err);
 	if (r == -EPROTO) {
 		c->cost = before;
@@ -647,7 +646,7 @@ static int on_times(struct ow_exchange *x, const struct ow_message *message, siz
 	/* The bytes of this answer belong to the result that it makes possible. */
 	c->cost.bytes += size + 4;
 	int64_t before = c->cost.missing_ns;
-	c->cost.missing_ns += ow_clock_steady_ns() - c->requested_ns;
+	c->cost.missing_ns += ow_exchange_steady_ns(c->x) - c->requested_ns;
 	int r = message->times.sample_shift != c->theirs.sample_shift ? -ESTALE
 	                                                              : x->method->take_times(c, &message->times, err);
 	if (r == -EPROTO) {

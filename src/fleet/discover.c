@@ -44,6 +44,9 @@ struct reading {
 	int failed;
 };
 
+/* Before all others, also less the lag. */
+#define NO_EPOCH (INT64_MIN / 2)
+
 static void note_epoch(struct reading *reading, const struct ow_vantage_sample *s)
 {
 	struct latest one = {.epoch = s->epoch};
@@ -148,7 +151,7 @@ static void on_sample(void *arg, const struct ow_bus_message *message)
 int ow_fleet_map(struct ow_bus *bus, int64_t now_ns, struct ow_map *ret_map, uint64_t *ret_wrong, struct ow_error *err)
 {
 	struct reading reading = {
-		.now_ns = now_ns, .settled = INT64_MIN, .first.epoch = INT64_MIN, .second.epoch = INT64_MIN};
+		.now_ns = now_ns, .settled = NO_EPOCH, .first.epoch = NO_EPOCH, .second.epoch = NO_EPOCH};
 	int r = choose_epochs(&reading, bus, err);
 	if (r == 0 && reading.failed == 0)
 		r = ow_bus_each(bus, OW_STREAM_SAMPLES, SUBJECT ">", false, on_sample, &reading, err);
@@ -167,7 +170,35 @@ int ow_fleet_map(struct ow_bus *bus, int64_t now_ns, struct ow_map *ret_map, uin
 
 /* -- segments ------------------------------------------------------------------------------------------------------- */
 
-/* Lines "a b interface_a interface_b share without". Names have no spaces. A line that is damaged is left out. */
+#define SEPARATOR "/" /* no name of an interface has one */
+
+/* "left/right" or, if they face away, "<left/right". */
+static bool read_end(const char *text, struct ow_discovered_end *end)
+{
+	end->away = *text == '<';
+	text += end->away;
+	end->interfaces = 0;
+	while (*text) {
+		size_t length = strcspn(text, SEPARATOR);
+		if (length == 0 || length >= OW_SAMPLE_NAME || end->interfaces == OW_DISCOVERED_INTERFACES)
+			return false;
+		snprintf(end->interface[end->interfaces++], OW_SAMPLE_NAME, "%.*s", (int)length, text);
+		text += length;
+		text += *text != 0;
+	}
+	return end->interfaces > 0;
+}
+
+static void write_end(FILE *out, const struct ow_discovered_end *end)
+{
+	putc(' ', out);
+	if (end->away)
+		putc('<', out);
+	for (unsigned i = 0; i < end->interfaces; i++)
+		fprintf(out, "%s%s", i ? SEPARATOR : "", end->interface[i]);
+}
+
+/* Lines "a b interfaces_of_a interfaces_of_b share without". Names have no spaces. A line that is damaged is left out. */
 static int read_found(const char *path, struct ow_discovered_segment **ret_list, size_t *ret_count,
                       struct ow_error *err)
 {
@@ -182,8 +213,10 @@ static int read_found(const char *path, struct ow_discovered_segment **ret_list,
 	}
 	for (char *line = r == 0 ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
 		struct ow_discovered_segment s = {.share = 0};
-		if (sscanf(line, "%63s %63s %63s %63s %lf %u", s.a, s.b, s.interface_a, s.interface_b, &s.share,
-		           &s.without) != 6)
+		char ends[2][OW_DISCOVERED_INTERFACES * OW_SAMPLE_NAME + 1];
+		if (sscanf(line, "%63s %63s %1024s %1024s %lf %u", s.a.point, s.b.point, ends[0], ends[1], &s.share,
+		           &s.without) != 6 ||
+		    !read_end(ends[0], &s.a) || !read_end(ends[1], &s.b))
 			continue;
 		if (OW_GROW(list, room, count + 1) < 0) {
 			r = ow_error_set(err, ENOMEM, "not enough memory");
@@ -206,9 +239,12 @@ static int write_found(const char *path, const struct ow_discovered_segment *lis
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
-	for (size_t i = 0; out && i < count; i++)
-		fprintf(out, "%s %s %s %s %.6f %u\n", list[i].a, list[i].b, list[i].interface_a, list[i].interface_b,
-		        list[i].share, list[i].without);
+	for (size_t i = 0; out && i < count; i++) {
+		fprintf(out, "%s %s", list[i].a.point, list[i].b.point);
+		write_end(out, &list[i].a);
+		write_end(out, &list[i].b);
+		fprintf(out, " %.6f %u\n", list[i].share, list[i].without);
+	}
 	int r = out && fclose(out) == 0 ? ow_state_write(path, text, size, err)
 	                                : ow_error_set(err, ENOMEM, "not enough memory");
 	free(text);
@@ -242,23 +278,8 @@ static int find_segments(struct ow_bus *bus, int64_t now_ns, struct ow_discovere
 	return 0;
 }
 
-static int pairs_of(const struct ow_discovered_segment *list, size_t count, struct ow_fleet_plan_pair **ret_pairs,
-                    unsigned *ret_count, struct ow_error *err)
-{
-	struct ow_fleet_plan_pair *pairs = calloc(count + 1, sizeof *pairs);
-	if (!pairs)
-		return ow_error_set(err, ENOMEM, "not enough memory");
-	for (size_t i = 0; i < count; i++) {
-		snprintf(pairs[i].a, sizeof pairs[i].a, "%s", list[i].a);
-		snprintf(pairs[i].b, sizeof pairs[i].b, "%s", list[i].b);
-	}
-	*ret_pairs = pairs;
-	*ret_count = (unsigned)count;
-	return 0;
-}
-
 int ow_fleet_discover(const struct ow_fleet *fleet, struct ow_bus *bus, int64_t now_ns, bool dry,
-                      struct ow_fleet_plan_pair **ret_pairs, unsigned *ret_count, struct ow_error *err)
+                      struct ow_discovered_segment **ret_list, size_t *ret_count, struct ow_error *err)
 {
 	struct ow_discovered_segment *list = NULL;
 	size_t count = 0;
@@ -268,9 +289,12 @@ int ow_fleet_discover(const struct ow_fleet *fleet, struct ow_bus *bus, int64_t 
 		r = find_segments(bus, now_ns, &list, &count, err);
 	if (r == 0 && !dry)
 		r = write_found(path, list, count, err);
-	if (r == 0)
-		r = pairs_of(list, count, ret_pairs, ret_count, err);
-	free(list);
 	free(path);
-	return r;
+	if (r < 0) {
+		free(list);
+		return r;
+	}
+	*ret_list = list;
+	*ret_count = count;
+	return 0;
 }

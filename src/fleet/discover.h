@@ -3,7 +3,6 @@
 
 #include "discovery/point_map.h"
 #include "fleet/control.h"
-#include "fleet/plan.h"
 
 /* The network that the samples of a fleet's points show, and the segments that follow from it. */
 
@@ -19,4 +18,4 @@ int ow_fleet_map(struct ow_bus *bus, int64_t now_ns, struct ow_map *ret_map, uin
  * were found before.
  */
 int ow_fleet_discover(const struct ow_fleet *fleet, struct ow_bus *bus, int64_t now_ns, bool dry,
-                      struct ow_fleet_plan_pair **ret_pairs, unsigned *ret_count, struct ow_error *err);
+                      struct ow_discovered_segment **ret_list, size_t *ret_count, struct ow_error *err);

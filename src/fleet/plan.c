@@ -23,6 +23,7 @@ struct segment {
 	const struct ow_yaml *between, *ends, *classes;
 	const struct ow_yaml *node;
 	const char *end[2];
+	const struct ow_discovered_end *found[2]; /* or NULL: it was given */
 	unsigned line;
 };
 
@@ -100,6 +101,8 @@ static int read_segments(struct ow_key_reader *r, struct ow_yaml *node, void *fi
 {
 	struct source *s = r->context;
 	s->discover = node->kind == OW_YAML_TEXT && strcmp(node->text, "discover") == 0;
+	if (node->kind == OW_YAML_TEXT && !s->discover)
+		return ow_key_fail(r, node, "must be a list, or 'discover'");
 	*(const struct ow_yaml **)field = node;
 	return 0;
 }
@@ -290,6 +293,48 @@ static const struct ow_yaml *end_of(const struct segment *segment, const char *p
 	return segment->ends ? ow_yaml_entry(segment->ends, point) : NULL;
 }
 
+static const struct ow_yaml *interfaces_of(const struct source *s, const char *point)
+{
+	const struct entry *p = find(s->points, s->point_count, point);
+	const struct entry *group = p->group ? find(s->groups, s->group_count, p->group) : NULL;
+	return p->interfaces ? p->interfaces : group ? group->interfaces : NULL;
+}
+
+/* Whether the point watches it. If the file does not say what it watches, its samples do. */
+static bool has_interface(const struct source *s, const char *point, const char *interface)
+{
+	const struct ow_yaml *list = interfaces_of(s, point);
+	for (const struct ow_yaml *one = list ? list->first : NULL; one; one = one->next) {
+		const struct ow_yaml *name = one->kind == OW_YAML_MAPPING ? ow_yaml_entry(one, "name") : NULL;
+		if (name && name->text && strcmp(name->text, interface) == 0)
+			return true;
+	}
+	return !list;
+}
+
+static bool has_found(const struct source *s, const struct ow_discovered_end *found)
+{
+	for (unsigned i = 0; i < found->interfaces; i++) {
+		if (has_interface(s, found->point, found->interface[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Packets of the segment leave a router in the other direction at its other side: that is not watched. */
+static void put_found(FILE *out, const struct source *s, const struct ow_discovered_end *found)
+{
+	const char *before = ", interfaces: [";
+	for (unsigned i = 0; i < found->interfaces; i++) {
+		if (!has_interface(s, found->point, found->interface[i]))
+			continue;
+		fputs(before, out);
+		put_text(out, found->interface[i]);
+		before = ", ";
+	}
+	fputs(found->away ? "], facing: away" : "]", out);
+}
+
 /* One end of a segment: its own keys, then those of both ends that it does not have. */
 static void put_segment(FILE *out, const struct source *s, const struct segment *segment, unsigned here,
                         const char *connect)
@@ -304,6 +349,8 @@ static void put_segment(FILE *out, const struct source *s, const struct segment 
 		fputs(", connect: ", out);
 		put_text(out, connect);
 	}
+	if (segment->found[here])
+		put_found(out, s, segment->found[here]);
 	for (const struct ow_yaml *key = end ? end->first : NULL; key; key = key->next) {
 		fprintf(out, ", %s: ", key->key);
 		put_node(out, key);
@@ -339,10 +386,55 @@ static int add_segment(struct source *s, const struct segment *segment, struct o
 	return 0;
 }
 
+/* Of a segment without a name. */
+static void default_name(const struct segment *segment, char name[2 * OW_POINT_NAME])
+{
+	snprintf(name, 2 * OW_POINT_NAME, "%.31s-%.31s", segment->end[0], segment->end[1]);
+}
+
+/* A point knows its segments by their names. */
+static int check_name(const struct source *s, const struct segment *segment, struct ow_error *err)
+{
+	char name[2 * OW_POINT_NAME], other_name[2 * OW_POINT_NAME];
+	default_name(segment, name);
+	for (const struct segment *other = s->segments; other < segment; other++) {
+		bool common = false;
+		for (unsigned i = 0; i < 4; i++)
+			common |= strcmp(other->end[i / 2], segment->end[i % 2]) == 0;
+		default_name(other, other_name);
+		if (common && strcmp(segment->name ? segment->name : name, other->name ? other->name : other_name) == 0)
+			return ow_error_set(err, EINVAL, "%s:%u: segment '%.100s' is in line %u already",
+			                    s->reader->path, segment->line, segment->name ? segment->name : name,
+			                    other->line);
+	}
+	return 0;
+}
+
+/* Packets that pass a router come in at one side and leave at the other: a segment that watches both sides would count
+ * them in both directions. */
+static void note_sides(const struct source *s, const struct segment *segment, FILE *notes)
+{
+	static const char *const keys[] = {"interfaces", "facing", "to_peer"};
+	for (unsigned i = 0; i < 2; i++) {
+		const struct ow_yaml *end = end_of(segment, segment->end[i]), *list = interfaces_of(s, segment->end[i]);
+		bool said = !list || list->count < 2;
+		for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+			said |= end && ow_yaml_entry(end, keys[k]);
+		if (!said)
+			fprintf(notes,
+			        "%s:%u: all %zu interfaces of %s are watched for %s: if packets of the segment come in "
+			        "at "
+			        "one and leave at another, name those that lead to %s: ends: {%s: {interfaces: "
+			        "[...]}}\n",
+			        s->reader->path, segment->line, (size_t)list->count, segment->end[i], segment->end[!i],
+			        segment->end[!i], segment->end[i]);
+	}
+}
+
 static int add_given(struct source *s, struct segment *segment, struct ow_error *err)
 {
 	char name[2 * OW_POINT_NAME];
-	snprintf(name, sizeof name, "%.31s-%.31s", segment->end[0], segment->end[1]);
+	default_name(segment, name);
 	if (!segment->name)
 		segment->name = name;
 	int r = add_segment(s, segment, err);
@@ -351,12 +443,14 @@ static int add_given(struct source *s, struct segment *segment, struct ow_error 
 	return r;
 }
 
-/* A pair of which one point is not in fleet.yaml, or which cannot connect, is left out: nobody asked for it by name. */
-static int add_found(struct source *s, const struct ow_fleet_plan_pair *pair, struct ow_error *err)
+/* A segment of which one point is not in fleet.yaml, does not watch these interfaces any more, or which cannot connect, is
+ * left out: nobody asked for it by name. */
+static int add_found(struct source *s, const struct ow_discovered_segment *found, struct ow_error *err)
 {
-	struct segment segment = {.end = {pair->a, pair->b}};
-	const struct entry *a = find(s->points, s->point_count, pair->a), *b = find(s->points, s->point_count, pair->b);
-	if (!a || !b || a == b || (!a->address && !b->address))
+	struct segment segment = {.end = {found->a.point, found->b.point}, .found = {&found->a, &found->b}};
+	const struct entry *a = find(s->points, s->point_count, found->a.point),
+			   *b = find(s->points, s->point_count, found->b.point);
+	if (!a || !b || a == b || (!a->address && !b->address) || !has_found(s, &found->a) || !has_found(s, &found->b))
 		return 0;
 	return add_given(s, &segment, err);
 }
@@ -404,20 +498,62 @@ static int make_body(const struct source *s, struct entry *p, char **ret_body, s
 	return body ? 0 : ow_error_set(err, ENOMEM, "not enough memory");
 }
 
+/* Adds the interfaces of this end that are new. */
+static unsigned add_names(const struct ow_discovered_end *end, const char *names[OW_SOURCES_MAX], unsigned count)
+{
+	for (unsigned i = 0; i < end->interfaces; i++) {
+		unsigned k = 0;
+		while (k < count && strcmp(names[k], end->interface[i]) != 0)
+			k++;
+		if (k == count && count < OW_SOURCES_MAX)
+			names[count++] = end->interface[i];
+	}
+	return count;
+}
+
+/* What the point's own file says, as far as it is known: its interfaces are those of what was found. */
+static char *own_file(const struct source *s, const struct entry *p)
+{
+	const char *names[OW_SOURCES_MAX];
+	char *own = NULL;
+	size_t size;
+	unsigned count = 0;
+	FILE *out = open_memstream(&own, &size);
+	if (!out)
+		return NULL;
+	for (size_t i = 0; !interfaces_of(s, p->name) && i < s->options->found_count; i++) {
+		const struct ow_discovered_segment *found = &s->options->found[i];
+		if (strcmp(found->a.point, p->name) == 0)
+			count = add_names(&found->a, names, count);
+		if (strcmp(found->b.point, p->name) == 0)
+			count = add_names(&found->b, names, count);
+	}
+	fprintf(out, "fleet: {address: x, name: %s, state: /}\n%s", p->name, count ? "interfaces:\n" : "");
+	for (unsigned i = 0; i < count; i++) {
+		fputs("  - {name: ", out);
+		put_text(out, names[i]);
+		fputs("}\n", out);
+	}
+	return fclose(out) == 0 ? own : NULL;
+}
+
 static int check_body(const struct source *s, const struct entry *p, const char *body, struct ow_error *err)
 {
-	char own[200], *desired = NULL;
+	char *own = own_file(s, p), *desired = NULL;
 	struct ow_config *config = NULL;
 	struct ow_error why;
-	snprintf(own, sizeof own, "fleet: {address: x, name: %s, state: /}\n", p->name);
-	int n = asprintf(&desired, "# oneway: desired state of %s, version 1, signature x\n%s", p->name, body);
-	if (n < 0)
+	int n = own ? asprintf(&desired, "# oneway: desired state of %s, version 1, signature x\n%s", p->name, body)
+	            : -1;
+	if (n < 0) {
+		free(own);
 		return ow_error_set(err, ENOMEM, "not enough memory");
+	}
 	int r = ow_config_parse_with(p->name, own, strlen(own), desired, (size_t)n, &config, &why);
 	if (r == 0)
 		r = ow_config_check_filters(config, &why);
 	ow_config_free(config);
 	free(desired);
+	free(own);
 	return r < 0 ? ow_error_set(err, -r, "%s:%u: point '%s': %.400s", s->reader->path, p->line, p->name, why.text)
 	             : 0;
 }
@@ -449,10 +585,21 @@ static int make(struct source *s, struct ow_fleet_plan *plan, struct ow_error *e
 		if (!(p->segments = open_memstream(&p->text, &p->size)))
 			r = ow_error_set(err, ENOMEM, "not enough memory");
 	}
-	for (unsigned i = 0; r == 0 && i < s->segment_count; i++)
-		r = add_given(s, &s->segments[i], err);
-	for (unsigned i = 0; r == 0 && s->discover && i < s->options->pair_count; i++)
-		r = add_found(s, &s->options->pairs[i], err);
+	size_t size = 0;
+	FILE *notes = open_memstream(&plan->notes, &size);
+	if (r == 0 && !notes)
+		r = ow_error_set(err, ENOMEM, "not enough memory");
+	for (unsigned i = 0; r == 0 && i < s->segment_count; i++) {
+		r = check_name(s, &s->segments[i], err);
+		if (r == 0)
+			r = add_given(s, &s->segments[i], err);
+		if (r == 0)
+			note_sides(s, &s->segments[i], notes);
+	}
+	if (notes)
+		fclose(notes);
+	for (size_t i = 0; r == 0 && s->discover && i < s->options->found_count; i++)
+		r = add_found(s, &s->options->found[i], err);
 	return r < 0 ? r : make_points(s, plan, err);
 }
 
@@ -497,5 +644,6 @@ void ow_fleet_plan_free(struct ow_fleet_plan *plan)
 	for (unsigned i = 0; i < plan->count; i++)
 		free(plan->points[i].body);
 	free(plan->points);
+	free(plan->notes);
 	free(plan);
 }

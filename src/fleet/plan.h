@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/keys.h"
+#include "discovery/point_map.h"
 #include "exchange/session.h"
 
 /*
@@ -11,15 +12,10 @@
 #define OW_FLEET_PLAN_POINTS_MAX   4096
 #define OW_FLEET_PLAN_SEGMENTS_MAX 4096
 
-/* A pair of points that share traffic: what `segments: discover` measures. */
-struct ow_fleet_plan_pair {
-	char a[OW_POINT_NAME], b[OW_POINT_NAME];
-};
-
 struct ow_fleet_plan_options {
 	const char *sample_key; /* by which all points sample, unless the file says otherwise; or NULL */
-	const struct ow_fleet_plan_pair *pairs; /* what was found, for `segments: discover` */
-	unsigned pair_count;
+	const struct ow_discovered_segment *found; /* for `segments: discover` */
+	size_t found_count;
 };
 
 struct ow_fleet_plan_point {
@@ -33,6 +29,7 @@ struct ow_fleet_plan {
 	bool discover;   /* segments are found, not given */
 	struct ow_fleet_plan_point *points;
 	unsigned count;
+	char *notes; /* lines about what may not be meant; or NULL */
 };
 
 extern const struct ow_key ow_fleet_plan_keys[], ow_fleet_plan_point_keys[], ow_fleet_plan_segment_keys[];

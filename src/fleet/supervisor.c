@@ -16,6 +16,8 @@
 /* Pauses before the agent is started again. An agent that has worked for as long as the second begins with the first. */
 #define PAUSE_LEAST_NS (1 * OW_NS_PER_S)
 #define PAUSE_MOST_NS  (60 * OW_NS_PER_S)
+/* Before a point that could not measure is started again. */
+#define LATER_NS (5 * OW_NS_PER_S)
 /* The agent may send what is left for this long after the point has ended. */
 #define END_NS (5 * OW_NS_PER_S)
 
@@ -24,8 +26,9 @@ struct state {
 	sigset_t signals;
 	pid_t point, agent; /* 0 = does not run */
 	int64_t agent_since_ns, agent_next_ns, pause_ns;
-	int code;           /* of the point */
-	bool ending, ended; /* told to end; the point has ended */
+	int64_t point_next_ns; /* if it does not run */
+	int code;              /* of the point */
+	bool ending, ended;    /* told to end; the point has ended */
 };
 
 static pid_t start(const struct state *s, int (*run)(void *))
@@ -80,7 +83,23 @@ static void point_ended(struct state *s, int status)
 	s->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	if (s->code == OW_SUPERVISOR_AGAIN)
 		s->point = start(s, s->supervised->point);
-	s->ended = s->point == 0;
+	if (s->code == OW_SUPERVISOR_LATER)
+		s->point_next_ns = ow_clock_steady_ns() + LATER_NS;
+	else
+		s->ended = s->point == 0;
+}
+
+static void start_point_later(struct state *s, int64_t now_ns)
+{
+	if (s->point)
+		return;
+	if (s->ending) {
+		s->code = EXIT_FAILURE;
+		s->ended = true;
+	} else if (now_ns >= s->point_next_ns) {
+		s->point = start(s, s->supervised->point);
+		s->ended = s->point == 0;
+	}
 }
 
 static void reap(struct state *s)
@@ -131,6 +150,7 @@ int ow_supervise(const struct ow_supervised *supervised)
 	s.point = start(&s, supervised->point);
 	s.ended = s.point == 0;
 	while (!s.ended) {
+		start_point_later(&s, ow_clock_steady_ns());
 		start_agent(&s, ow_clock_steady_ns());
 		wait_for_signal(&s);
 		reap(&s);

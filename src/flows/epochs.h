@@ -25,6 +25,30 @@ int ow_epochs_append(struct ow_epochs_writer *writer, const struct ow_epoch *epo
                      struct ow_error *err);
 void ow_epochs_writer_free(struct ow_epochs_writer *writer);
 
+/*
+ * Copies: the file of another point, epoch by epoch. A file of epochs only grows, so the number of the epochs and the
+ * check of the last one tell whether a copy is the beginning of it.
+ */
+struct ow_epochs_place {
+	uint64_t epochs;
+	uint64_t check; /* of the last one, 0 = there is none */
+	uint64_t bytes; /* of the file */
+};
+struct ow_epochs_place ow_epochs_place(const struct ow_epochs_writer *writer);
+
+/* The encoding of an epoch. */
+struct ow_epochs_copy {
+	uint8_t *bytes;
+	size_t size;
+	uint32_t count_bytes; /* of flow counts, at the end */
+};
+/* Reads the epoch that follows the place; the caller frees its bytes. 0, 1: there is none yet; -ESTALE: the place is in
+ * another file; -EBADMSG, -errno. */
+int ow_epochs_copy_next(const struct ow_epochs_writer *writer, const struct ow_epochs_place *place,
+                        struct ow_epochs_copy *ret_copy, struct ow_error *err);
+/* Appends such an epoch, after it was decoded. -EINVAL: it is not one. */
+int ow_epochs_copy_append(struct ow_epochs_writer *writer, const struct ow_epochs_copy *copy, struct ow_error *err);
+
 /* -- reading ------------------------------------------------------------------------------------------------------- */
 
 struct ow_epochs;

@@ -88,7 +88,6 @@ static int read_at(int fd, uint64_t offset, uint8_t *bytes, size_t size)
 	return 0;
 }
 
-/* Reads the bytes of a frame and checks them; the caller frees them. -EBADMSG: the checksum is wrong. */
 static int read_bytes(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, uint8_t **ret_bytes)
 {
 	uint8_t *bytes = malloc(frame->size ? frame->size : 1);
@@ -120,14 +119,21 @@ static int decoded(const struct ow_epochs *epochs, const struct ow_epochs_frame 
 	                    (unsigned long long)(frame->offset - OW_EPOCHS_HEADER), what->text);
 }
 
+int ow_epochs_frame_read(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, uint8_t **ret_bytes,
+                         struct ow_error *err)
+{
+	int r = read_bytes(epochs, frame, ret_bytes);
+	return r < 0 ? damaged(epochs, frame, r, err) : 0;
+}
+
 int ow_epochs_frame_add(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, struct ow_epoch *sum,
                         struct ow_error *err)
 {
 	uint8_t *bytes = NULL;
 	struct ow_error what;
-	int r = read_bytes(epochs, frame, &bytes);
+	int r = ow_epochs_frame_read(epochs, frame, &bytes, err);
 	if (r < 0)
-		return damaged(epochs, frame, r, err);
+		return r;
 	r = ow_epoch_decode_add(&epochs->info, bytes, frame->size, sum, &what);
 	free(bytes);
 	return decoded(epochs, frame, r, &what, err);
@@ -138,9 +144,9 @@ int ow_epochs_repair(const struct ow_epochs *epochs, size_t i, struct ow_repair_
 	const struct ow_epochs_frame *frame = &epochs->epoch[i];
 	uint8_t *bytes = NULL;
 	struct ow_error what;
-	int r = read_bytes(epochs, frame, &bytes);
+	int r = ow_epochs_frame_read(epochs, frame, &bytes, err);
 	if (r < 0)
-		return damaged(epochs, frame, r, err);
+		return r;
 	r = ow_epoch_decode_repair(&epochs->info, bytes, frame->size, sum, &what);
 	free(bytes);
 	return decoded(epochs, frame, r, &what, err);

@@ -47,6 +47,9 @@ struct ow_epochs {
 /* Reads the frames of an open file into an index, which takes over the file. -EINVAL if it is not a file of epochs. */
 int ow_epochs_index(const char *path, int fd, struct ow_epochs **ret_epochs, struct ow_error *err);
 int ow_epochs_note(struct ow_epochs *epochs, const struct ow_epochs_frame *frame);
+/* Reads the bytes of a frame and checks them; the caller frees them. -EBADMSG: the checksum is wrong. */
+int ow_epochs_frame_read(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, uint8_t **ret_bytes,
+                         struct ow_error *err);
 /* Adds the frame to the sum, after its checksum was verified. */
 int ow_epochs_frame_add(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, struct ow_epoch *sum,
                         struct ow_error *err);

@@ -70,26 +70,34 @@ static int write_info(const char *path, int fd, const struct ow_epoch_info *info
 	return r < 0 ? ow_error_set(err, -r, "%.200s: %s", path, strerror(-r)) : 0;
 }
 
+/* Appends the frame with these bytes. */
+static int append_bytes(struct ow_epochs *index, struct ow_epochs_frame *frame, const uint8_t *bytes, size_t size)
+{
+	int r = size > OW_EPOCH_BYTES_MAX ? -EFBIG : write_frame(index->fd, index->end, frame, bytes, size);
+	return r < 0 ? r : ow_epochs_note(index, frame);
+}
+
+static void describe(const struct ow_epoch *epoch, struct ow_epochs_frame *frame)
+{
+	frame->begin_ns = epoch->begin_ns;
+	frame->end_ns = epoch->end_ns;
+	frame->packets = ow_colate_packets(epoch->colate);
+	frame->epochs = epoch->epochs;
+}
+
 static int append_frame(struct ow_epochs *index, struct ow_epochs_frame *frame, const struct ow_epoch *epoch,
                         struct ow_epoch_cost *ret_cost)
 {
 	uint8_t *bytes = NULL;
 	size_t size;
-	frame->begin_ns = epoch->begin_ns;
-	frame->end_ns = epoch->end_ns;
-	frame->packets = ow_colate_packets(epoch->colate);
-	frame->epochs = epoch->epochs;
+	describe(epoch, frame);
 	struct ow_epoch_cost cost = {0};
 	int r = ow_epoch_encode(epoch, &bytes, &size, &cost);
 	frame->count_bytes = (uint32_t)cost.count_bytes;
 	if (ret_cost)
 		*ret_cost = cost;
-	if (r == 0 && size > OW_EPOCH_BYTES_MAX)
-		r = -EFBIG;
 	if (r == 0)
-		r = write_frame(index->fd, index->end, frame, bytes, size);
-	if (r == 0)
-		r = ow_epochs_note(index, frame);
+		r = append_bytes(index, frame, bytes, size);
 	free(bytes);
 	return r;
 }
@@ -197,6 +205,55 @@ int ow_epochs_append(struct ow_epochs_writer *writer, const struct ow_epoch *epo
 	struct ow_epochs *index = writer->index;
 	struct ow_epochs_frame frame = {.kind = OW_EPOCHS_EPOCH, .from = index->epochs};
 	int r = append_frame(index, &frame, epoch, ret_cost);
+	if (r < 0)
+		return ow_error_set(err, -r, "%.200s: %s", index->path, strerror(-r));
+	write_sums(index);
+	return 0;
+}
+
+struct ow_epochs_place ow_epochs_place(const struct ow_epochs_writer *writer)
+{
+	const struct ow_epochs *index = writer->index;
+	return (struct ow_epochs_place){index->epochs, index->epochs ? index->epoch[index->epochs - 1].check : 0,
+	                                index->end};
+}
+
+int ow_epochs_copy_next(const struct ow_epochs_writer *writer, const struct ow_epochs_place *place,
+                        struct ow_epochs_copy *ret_copy, struct ow_error *err)
+{
+	const struct ow_epochs *index = writer->index;
+	if (place->epochs > index->epochs || (place->epochs && index->epoch[place->epochs - 1].check != place->check))
+		return ow_error_set(err, ESTALE, "%.200s: does not begin with the epochs of the copy", index->path);
+	if (place->epochs == index->epochs)
+		return 1;
+	const struct ow_epochs_frame *next = &index->epoch[place->epochs];
+	uint8_t *bytes;
+	int r = ow_epochs_frame_read(index, next, &bytes, err);
+	if (r == 0)
+		*ret_copy = (struct ow_epochs_copy){bytes, next->size, next->count_bytes};
+	return r;
+}
+
+int ow_epochs_copy_append(struct ow_epochs_writer *writer, const struct ow_epochs_copy *copy, struct ow_error *err)
+{
+	struct ow_epochs *index = writer->index;
+	struct ow_epochs_frame frame = {
+		.kind = OW_EPOCHS_EPOCH, .from = index->epochs, .count_bytes = copy->count_bytes};
+	struct ow_epoch epoch;
+	struct ow_error why;
+	int r = ow_epoch_init(&index->info, true, &epoch, err);
+	if (r < 0)
+		return r;
+	r = ow_epoch_decode_add(&index->info, copy->bytes, copy->size, &epoch, &why);
+	if (r == 0 && (epoch.epochs != 1 || epoch.begin_ns > epoch.end_ns || copy->count_bytes > copy->size))
+		r = ow_error_set(&why, EINVAL, "not one epoch");
+	if (r == 0)
+		describe(&epoch, &frame);
+	ow_epoch_done(&epoch);
+	if (r < 0)
+		return ow_error_set(err, r == -ENOMEM ? ENOMEM : EINVAL, "%.200s: an epoch of the other point: %.200s",
+		                    index->path, why.text);
+	r = append_bytes(index, &frame, copy->bytes, copy->size);
 	if (r < 0)
 		return ow_error_set(err, -r, "%.200s: %s", index->path, strerror(-r));
 	write_sums(index);

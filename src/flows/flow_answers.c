@@ -111,6 +111,23 @@ static bool warn_uncovered(const struct ow_flow_answers *a, unsigned i, char lin
 	return true;
 }
 
+/* An outage of all packets, or of one of the points. */
+static bool warn_unmet(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	const struct ow_flow_leg *leg = &a->leg[i];
+	bool sent = leg->unmet_from >= leg->unmet_to;
+	uint64_t unmet = sent ? leg->unmet_from : leg->unmet_to;
+	char count[OW_FORMAT];
+	if (unmet <= UNCOVERED_FEW)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "%s packets of %.80s are of epochs for whose time %.80s has none: if it did not record then, they "
+	         "were not %s",
+	         ow_format_count(unmet, count), a->point[sent ? leg->from : leg->to].path,
+	         a->point[sent ? leg->to : leg->from].path, sent ? "lost" : "extra");
+	return true;
+}
+
 static bool warn_counts(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
 {
 	const struct ow_flow_point *last = &a->point[a->points - 1];
@@ -185,6 +202,8 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char l
 		if (warn_different(a, k, line) && i-- == 0)
 			return true;
 		if (warn_uncovered(a, k, line) && i-- == 0)
+			return true;
+		if (warn_unmet(a, k, line) && i-- == 0)
 			return true;
 	}
 	if (warn_groups(a, line) && i-- == 0)

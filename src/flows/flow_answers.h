@@ -27,8 +27,10 @@ struct ow_flow_leg {
 	bool searched;        /* the recordings tell of such packets */
 	uint64_t lost, extra; /* only at `from`; only at `to` */
 	uint64_t uncovered;   /* of these: from before the first or after the last packet of the other point */
-	uint64_t unread;      /* others differ as well: parts of the tables that could not be read */
-	uint64_t repaired;    /* of `clean`: counters that were not before */
+	/* Packets of epochs of one point for whose time the other one has none, but before and after it. */
+	uint64_t unmet_from, unmet_to;
+	uint64_t unread;   /* others differ as well: parts of the tables that could not be read */
+	uint64_t repaired; /* of `clean`: counters that were not before */
 };
 
 struct ow_flow_answer {
@@ -93,6 +95,9 @@ void ow_report_flow_worst(FILE *out, int64_t begin_ns, const struct ow_flow_answ
                           const struct ow_flow_rows *rows, int width, bool cut);
 /* The same if nothing can be said of it. */
 void ow_report_flow_worst_none(FILE *out, int64_t begin_ns, const char *why, int width);
+/* The worst flows of an interval as one line of JSON, {"worst_flows": ...}. */
+void ow_report_flow_worst_json(FILE *out, int64_t begin_ns, int64_t end_ns, const struct ow_flow_answers *answers,
+                               const struct ow_flow_rows *rows);
 void ow_report_flow_answers_json(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows);
 /* Writes a row for each flow and leg. */
 void ow_report_flow_answers_csv(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows);

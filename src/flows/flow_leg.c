@@ -156,6 +156,30 @@ static int distrust(const struct ow_flow_leg_input *in, const struct ow_lost_pac
 
 /* -- packets that only one point has ------------------------------------------------------------------------------- */
 
+/* Whether both points have as many packets of each flow, without those that were taken out. */
+static int balance(const struct ow_flow_leg_flows *leg, const struct ow_lost_packets *packets)
+{
+	int64_t *more = calloc(leg->flows + 1, sizeof *more);
+	if (!more)
+		return -ENOMEM;
+	for (size_t i = 0; i < packets->count; i++) {
+		ptrdiff_t at = ow_flow_counts_find(leg->counts, packets->packet[i].flow);
+		if (at >= 0)
+			more[at] -= packets->packet[i].sign;
+	}
+	for (size_t i = 0; leg->sender && i < leg->flows; i++) {
+		struct ow_flow_count sent, received;
+		ptrdiff_t at = ow_flow_counts_find(leg->sender, leg->load[i].flow);
+		ow_flow_counts_get(leg->counts, i, &received);
+		if (at < 0)
+			continue;
+		ow_flow_counts_get(leg->sender, (size_t)at, &sent);
+		leg->load[i].balanced = (int64_t)(sent.packets - received.packets) + more[i] == 0;
+	}
+	free(more);
+	return 0;
+}
+
 /* The packets of this flow in the layers, less those that were taken out. */
 static void lighten(const struct ow_flow_leg_flows *leg, const struct ow_colate_params *params,
                     const struct ow_lost_packet *packet)
@@ -373,7 +397,7 @@ int ow_flow_leg_estimate(const struct ow_flow_leg_input *in, struct ow_flow_leg 
 		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", ret_flows->flows);
 	if (r == 0)
 		r = make_clean(in, &flows, leg, ret_flows, &packets, err);
-	if (r == 0 && use_own(in, ret_flows, &packets) < 0)
+	if (r == 0 && (balance(ret_flows, &packets) < 0 || use_own(in, ret_flows, &packets) < 0))
 		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", ret_flows->flows);
 	if (r == 0) {
 		flows.flow = ret_flows->load;

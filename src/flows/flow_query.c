@@ -77,6 +77,51 @@ static void fill_cost(const struct ow_flows_question *q, const struct file *file
 	point->count_bits = packets > 0 && point->counted ? 8 * counts / packets : NAN;
 }
 
+/* Of epochs in the order of their begin: `end_ns` is the latest end up to here. */
+static int by_begin(const void *a, const void *b)
+{
+	const struct ow_epochs_span *x = a, *y = b;
+	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+static bool is_met(const struct ow_epochs_span *others, size_t count, const struct ow_epochs_span *span)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (others[middle].begin_ns < span->end_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && others[low - 1].end_ns > span->begin_ns;
+}
+
+/* The packets of epochs of `file` within the time of the other one's for which that has none. */
+static int count_unmet(const struct ow_flows_question *q, const struct file *file, const struct file *other,
+                       uint64_t *ret_packets)
+{
+	size_t count = ow_epochs_count(other->epochs);
+	struct ow_epochs_span whole = ow_epochs_whole(other->epochs);
+	struct ow_epochs_span *others = malloc((count + 1) * sizeof *others);
+	if (!others)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		others[i] = ow_epochs_span(other->epochs, i);
+	qsort(others, count, sizeof *others, by_begin);
+	for (size_t i = 1; i < count; i++)
+		others[i].end_ns = others[i].end_ns > others[i - 1].end_ns ? others[i].end_ns : others[i - 1].end_ns;
+	for (size_t i = 0; i < ow_epochs_count(file->epochs); i++) {
+		struct ow_epochs_span span = ow_epochs_span(file->epochs, i);
+		bool asked = span.end_ns > q->since_ns && span.begin_ns < q->until_ns;
+		if (asked && span.begin_ns >= whole.begin_ns && span.end_ns <= whole.end_ns &&
+		    !is_met(others, count, &span))
+			*ret_packets += span.packets;
+	}
+	free(others);
+	return 0;
+}
+
 static int read_point(const struct ow_flows_question *q, struct ow_flows_files *files, unsigned i,
                       struct ow_flow_point *point, struct ow_error *err)
 {
@@ -331,6 +376,9 @@ static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, 
 			.estimate = estimate,
 		};
 		r = ow_flow_leg_estimate(&input, &a->leg[i], &leg[i], err);
+		if (r == 0 && (count_unmet(q, from, to, &a->leg[i].unmet_from) < 0 ||
+		               count_unmet(q, to, from, &a->leg[i].unmet_to) < 0))
+			r = ow_error_set(err, ENOMEM, "not enough memory");
 	}
 	if (r == 0)
 		r = check_common(a, &leg[a->legs - 1], err);

@@ -36,6 +36,7 @@ struct ow_flow_load {
 	double own_packets, own_delay_ns;
 	double own_noise; /* variance of own_delay_ns by the times of packets that were taken out, ns^2 */
 	bool whole;       /* both points counted the same number: no packet of it was lost or came from another path */
+	bool balanced;    /* so they did, but for packets that were taken out */
 };
 
 struct ow_flows {

@@ -60,6 +60,17 @@ static double dot(const double *a, const double *b, size_t count)
 	return sum;
 }
 
+/* x = y = 0, and what that leaves of r. */
+static void forget(struct ow_flow_solver *s, double *left)
+{
+	for (size_t f = 0; f < s->columns; f++)
+		s->x[f] = 0;
+	for (size_t c = 0; c < s->rows; c++) {
+		s->y[c] = 0;
+		left[c] = s->r[c];
+	}
+}
+
 /*
  * (B B' + N) z = r - B x - N y, x += B' z. The diagonal of the rows is 1 already, which is the preconditioning. If x is
  * determined almost exactly, y is a difference of large numbers; therefore x is corrected, not computed from y.
@@ -73,7 +84,12 @@ static int conjugate_gradients(struct ow_flow_solver *s)
 	double *z = memory, *r = z + rows, *p = r + rows, *q = p + rows;
 	explain(s, q);
 	for (size_t c = 0; c < rows; c++)
-		p[c] = r[c] = s->r[c] - q[c];
+		r[c] = s->r[c] - q[c];
+	/* Messages that diverge lead further away: nothing is a better start. */
+	if (!(dot(r, r, rows) <= dot(s->r, s->r, rows)))
+		forget(s, r);
+	for (size_t c = 0; c < rows; c++)
+		p[c] = r[c];
 	double tolerance = s->rough ? TOLERANCE_ROUGH : TOLERANCE;
 	double now = dot(r, r, rows), target = dot(s->r, s->r, rows) * tolerance * tolerance;
 	for (int i = 0; i < STEPS_MAX && now > target; i++) {
@@ -94,14 +110,28 @@ static int conjugate_gradients(struct ow_flow_solver *s)
 	return 0;
 }
 
-int ow_flow_solve_sparse(struct ow_flow_solver *s)
+/* What each column's best row alone tells: all rows together tell more. */
+static void doubt(struct ow_flow_solver *s)
 {
-	int r = ow_flow_messages(s);
-	return r < 0 ? r : conjugate_gradients(s);
+	for (size_t f = 0; f < s->columns; f++) {
+		double best = 0;
+		for (size_t i = s->start[f]; i < s->start[f + 1]; i++)
+			best = fmax(best, s->b[i] * s->b[i]);
+		s->var[f] = fmax(1 - best, 0);
+	}
 }
 
-int ow_flows_banks(const struct ow_flow_system *system, const struct ow_flow_prior *prior, bool rough,
-                   struct ow_flow_mean *ret)
+int ow_flow_solve_sparse(struct ow_flow_solver *s)
+{
+	int settled = ow_flow_messages(s);
+	int r = settled < 0 ? settled : conjugate_gradients(s);
+	if (!settled)
+		doubt(s);
+	return r < 0 ? r : settled;
+}
+
+static int solve(const struct ow_flow_system *system, const struct ow_flow_prior *prior, bool rough,
+                 struct ow_flow_mean *ret)
 {
 	struct ow_flow_solver s;
 	int r = ow_flow_solver_init(system, prior, &s);
@@ -114,4 +144,22 @@ int ow_flows_banks(const struct ow_flow_system *system, const struct ow_flow_pri
 		ret[f] = (struct ow_flow_mean){prior->mean[f] + sqrt(prior->var[f]) * s.x[f], prior->var[f] * s.var[f]};
 	ow_flow_solver_done(&s);
 	return r;
+}
+
+/*
+ * With about as many counters as flows, and lost packets in many of them, the counters nearly determine the flows: the
+ * messages diverge, and after any number of steps the means are wrong by more than their variances. With the times of lost
+ * packets as noise of the counters the system is not as close to singular.
+ */
+int ow_flows_banks(const struct ow_flow_system *system, const struct ow_flow_prior *prior, bool rough,
+                   struct ow_flow_mean *ret)
+{
+	int r = solve(system, prior, rough, ret);
+	if (r != 0 || !system->lost)
+		return r < 0 ? r : 0;
+	struct ow_flow_system noisy = *system;
+	noisy.lost = NULL;
+	noisy.links = 0;
+	r = solve(&noisy, prior, rough, ret);
+	return r < 0 ? r : 0;
 }

@@ -113,8 +113,10 @@ int ow_flow_solve_dense(struct ow_flow_solver *s)
 	if (diagonal && d.order && d.M && d.w && d.column) {
 		fill(s, &d);
 		r = factorise(&d, diagonal);
-		if (r >= 0)
+		if (r >= 0) {
 			predict(s, &d);
+			r = 1;
+		}
 	}
 	free(diagonal);
 	free(d.order);

@@ -4,8 +4,11 @@
  * subtracted from its other counters, where another flow may be left alone. With at least 1.222 counters per flow in
  * three banks, this reaches nearly all flows. Sums are whole nanoseconds below 2^53, so nothing is rounded.
  *
- * This is done only if all flows of a counter have the same count at both points, and the flows' packets are all
- * packets of the layer: otherwise a packet of an unknown flow could be in the sum.
+ * This is done only if all flows of a counter have the same count at both points, but for packets that were taken out, and
+ * the flows' packets are all packets of the layer: otherwise a packet of an unknown flow could be in the sum.
+ *
+ * All counters of a flow have the same error by the times of its packets that were taken out: it stays with the flow, and
+ * the others are exact.
  */
 #include "flows/flows_private.h"
 
@@ -39,6 +42,53 @@ static bool all_named(const struct ow_flow_system *system)
 	return true;
 }
 
+static bool is_balanced(const struct ow_flow_system *system, size_t f)
+{
+	const struct ow_flow_load *flow = &system->data->flow[f];
+	return flow->whole || (system->lost && flow->balanced);
+}
+
+/* The noise of a row that is only the error of flows that lost packets. */
+static double taken_of(const struct ow_flow_system *system, size_t row)
+{
+	return system->lost ? system->taken[row] : 0;
+}
+
+/* The variance of each flow's sum by the times of its packets that were taken out. */
+static void fill_errors(const struct ow_flow_system *system, double *error)
+{
+	double unit = system->data->params.unit_ns;
+	for (size_t i = 0; system->lost && i < system->lost->count; i++)
+		if (system->lost_flow[i] != OW_FLOW_NONE)
+			error[system->lost_flow[i]] += system->lost->packet[i].var * unit * unit;
+}
+
+/* Counters with a packet that was taken out, and is of none of the flows: its error stays in them. */
+static void drop_nameless(const struct ow_flow_system *system, struct row *row)
+{
+	const struct ow_flows *data = system->data;
+	for (size_t i = 0; system->lost && i < system->lost->count; i++) {
+		size_t first = 0;
+		for (uint32_t l = 0; system->lost_flow[i] == OW_FLOW_NONE && l < data->params.layers; l++) {
+			const struct ow_colate_layer *layer = &data->layer[l].layer;
+			if (!ow_flow_is_bank(layer))
+				continue;
+			for (uint32_t j = 0; j < layer->spread; j++)
+				row[first +
+				    ow_colate_counter(layer, data->params.seed, system->lost->packet[i].flow, j)]
+					.bad = true;
+			first += layer->counters;
+		}
+	}
+}
+
+/* What its counters tell of a flow; with lost packets only if that is better than what all say together. */
+static void prefer(double mean, double var, struct ow_flow_mean *ret)
+{
+	if (!(var > 0) || !(var >= ret->var))
+		*ret = (struct ow_flow_mean){mean, var};
+}
+
 static void fill(const struct ow_flow_system *system, struct row *row)
 {
 	for (size_t c = 0; c < system->rows; c++)
@@ -51,8 +101,8 @@ static void fill(const struct ow_flow_system *system, struct row *row)
 				continue;
 			of->left++;
 			of->last ^= (uint32_t)f;
-			of->bad = of->bad || !is_full(&e[j], system->packets[f]) || !system->data->flow[f].whole ||
-			          system->noise[e[j].row] > 0 || !(fabs(of->sum) < 0x1p53);
+			of->bad = of->bad || !is_full(&e[j], system->packets[f]) || !is_balanced(system, f) ||
+			          system->noise[e[j].row] > taken_of(system, e[j].row) || !(fabs(of->sum) < 0x1p53);
 		}
 	}
 }
@@ -63,11 +113,14 @@ int ow_flows_peel(const struct ow_flow_system *system, struct ow_flow_mean *ret,
 		return 0;
 	struct row *row = calloc(system->rows + 1, sizeof *row);
 	uint32_t *stack = calloc(system->rows + 1, sizeof *stack);
+	double *error = calloc(system->flows + 1, sizeof *error);
 	size_t depth = 0;
-	int r = row && stack ? 0 : -ENOMEM;
+	int r = row && stack && error ? 0 : -ENOMEM;
 	if (r < 0)
 		goto out;
 	fill(system, row);
+	drop_nameless(system, row);
+	fill_errors(system, error);
 	for (size_t c = 0; c < system->rows; c++)
 		if (row[c].left == 1 && !row[c].bad)
 			stack[depth++] = (uint32_t)c;
@@ -79,8 +132,9 @@ int ow_flows_peel(const struct ow_flow_system *system, struct ow_flow_mean *ret,
 		uint32_t f = alone->last;
 		double sum = alone->sum;
 		const struct ow_flow_entry *e = ow_flow_entries(system, f);
-		ret[f] = (struct ow_flow_mean){sum / system->packets[f], 0};
-		ret_exact[f] = true;
+		double p = system->packets[f];
+		ret_exact[f] = !(error[f] > 0);
+		prefer(sum / p, error[f] / (p * p), &ret[f]);
 		for (uint32_t j = 0; j < system->slots; j++) {
 			struct row *of = &row[e[j].row];
 			if (!(e[j].load > 0))
@@ -94,5 +148,6 @@ int ow_flows_peel(const struct ow_flow_system *system, struct ow_flow_mean *ret,
 out:
 	free(row);
 	free(stack);
+	free(error);
 	return r;
 }

@@ -31,13 +31,13 @@ struct ow_flow_solver {
 /*
  * Messages between flows and counters (Gaussian belief propagation), flow after flow, the largest first: sets x, y and
  * var. Exact on a graph without cycles; x is exact if the iteration converges (Weiss and Freeman 2001), and a start for
- * other methods if not. Returns 0 or -ENOMEM.
+ * other methods if not. Returns whether it converged, or -ENOMEM.
  */
 int ow_flow_messages(struct ow_flow_solver *solver);
 
 /*
  * Both set x and var. The first is exact and takes rows^2 (rows + columns) operations; the second is for systems of any
- * size. Return 0 or -ENOMEM.
+ * size. Return -ENOMEM, or whether var can be relied on: not if the messages do not converge.
  */
 int ow_flow_solve_dense(struct ow_flow_solver *solver);
 int ow_flow_solve_sparse(struct ow_flow_solver *solver);

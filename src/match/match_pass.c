@@ -16,7 +16,6 @@
 
 int ow_match_pass_init(struct ow_match_pass *pass, const struct ow_match_options *options)
 {
-	memset(pass, 0, sizeof *pass);
 	pass->options = options;
 	if (ow_directions_create(&pass->directions) < 0 || ow_tally_init(&pass->tally[OW_A_TO_B]) < 0 ||
 	    ow_tally_init(&pass->tally[OW_B_TO_A]) < 0)

@@ -175,6 +175,7 @@ static inline uint32_t ow_match_packets(const struct ow_match_pass *p, enum ow_s
 	return ow_tcp_segments_single(&p->pieces, side, way, record);
 }
 
+/* The pass is zeroed by the caller. */
 int ow_match_pass_init(struct ow_match_pass *pass, const struct ow_match_options *options);
 void ow_match_pass_done(struct ow_match_pass *pass);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STORE  16 /* batches with read-ahead threads: enough to balance, few enough to stay in the cache (15 KB each) */
+#define STORE  32 /* batches with read-ahead threads: enough to balance, few enough to stay in the cache (15 KB each) */
 #define ALONE  3  /* without threads: the consumer keeps the two that it took last */
 #define YIELDS 50 /* yields before sleeping until a batch in progress is ready: about the time it takes */
 

@@ -183,6 +183,8 @@ struct surveyor {
 	struct ow_survey *survey;
 	struct ow_identity identity[OW_VARIANTS];
 	enum ow_selection which;
+	enum ow_variant variant[2][OW_VARIANTS]; /* of packets: those that do not enter tunnels, and those that do */
+	unsigned variants[2];
 };
 
 static void offer_packet(struct surveyor *s, enum ow_variant variant, const struct ow_packet *packet, int64_t time_ns)
@@ -231,9 +233,9 @@ static void offer_as(struct surveyor *s, const struct ow_frame *frame, bool inne
 	struct ow_packet packet;
 	if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
 		return;
-	for (enum ow_variant v = 0; v < OW_VARIANTS; v++) {
-		if (v != OW_VARIANT_FRAME && ow_variant_inner(v) == inner && ow_variant_among(v, s->which) &&
-		    (!ow_variant_any_tcp(v) || has_substance(&packet)))
+	for (unsigned i = 0; i < s->variants[inner]; i++) {
+		enum ow_variant v = s->variant[inner][i];
+		if (!ow_variant_any_tcp(v) || has_substance(&packet))
 			offer_packet(s, v, &packet, frame->time_ns);
 	}
 }
@@ -260,6 +262,9 @@ int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uin
 		                                     .tcp = ow_variant_any_tcp(v) ? OW_TCP_ANY_NUMBERS : OW_TCP_EXACT,
 		                                     .hash_limit = limit[v]};
 		ow_identity_seed(&s.identity[v], seed);
+		bool inner = ow_variant_inner(v);
+		if (v != OW_VARIANT_FRAME && ow_variant_among(v, which))
+			s.variant[inner][s.variants[inner]++] = v;
 	}
 	for (unsigned v = 0; v < OW_VARIANTS; v++)
 		survey->sample[v].joined = ow_reader_info(reader)->files > 1;

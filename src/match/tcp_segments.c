@@ -15,6 +15,8 @@ struct ow_flow_tcp_segments {
 	uint32_t longest; /* bytes of data in one packet of this pass */
 	uint32_t headers; /* bytes of IP and TCP headers */
 	uint32_t peer;    /* flow number on the other side, plus 1; 0 = none */
+	uint32_t segment; /* most bytes of data in a packet that the other side shows as a part of a longer one, */
+	uint32_t often;   /* and how many packets have so many */
 	uint32_t wire;    /* data bytes of a wire segment, from an earlier pass; 0 = unknown */
 };
 
@@ -62,6 +64,14 @@ int ow_tcp_segments_note(struct ow_tcp_segments *pieces, enum ow_side side, cons
 	return 0;
 }
 
+static void note_segment(struct ow_flow_tcp_segments *f, const struct ow_record *own, const struct ow_record *other)
+{
+	if (own->bytes >= other->bytes || own->len < f->segment)
+		return;
+	f->often = own->len == f->segment ? f->often + 1 : 1;
+	f->segment = own->len;
+}
+
 int ow_tcp_segments_note_pair(struct ow_tcp_segments *pieces, const struct ow_pair *pair)
 {
 	struct ow_flow_tcp_segments *a = flow_at(pieces, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
@@ -70,6 +80,8 @@ int ow_tcp_segments_note_pair(struct ow_tcp_segments *pieces, const struct ow_pa
 		return -ENOMEM;
 	a->peer = pair->record[OW_SIDE_B]->flow + 1;
 	b->peer = pair->record[OW_SIDE_A]->flow + 1;
+	note_segment(a, pair->record[OW_SIDE_A], pair->record[OW_SIDE_B]);
+	note_segment(b, pair->record[OW_SIDE_B], pair->record[OW_SIDE_A]);
 	return 0;
 }
 
@@ -90,21 +102,41 @@ static bool shows_wire(uint32_t longest)
 	return longest <= PLAIN_MTU || fills_jumbo(longest);
 }
 
+bool ow_tcp_segments_assumed(uint32_t longest_a, uint32_t longest_b)
+{
+	return !shows_wire(longest_a) && !shows_wire(longest_b);
+}
+
+uint32_t ow_tcp_segments_packet(const struct ow_tcp_segments *p)
+{
+	uint32_t jumbo = usual_jumbo(p);
+	return jumbo ? jumbo : p->longest_plain >= PLAIN_LEAST ? p->longest_plain : PLAIN_MTU;
+}
+
+#define SEGMENTS_LEAST 2 /* a single one may be the end of a superframe whose full segments were lost */
+
+/* The data of a full segment of a flow in a capture without superframes. If none was seen, it is as long as any packet. */
+static uint32_t full_segment(const struct ow_flow_tcp_segments *wire, uint32_t longest)
+{
+	if (wire->often >= SEGMENTS_LEAST)
+		return wire->segment;
+	return longest > wire->headers + wire->longest ? longest - wire->headers : wire->longest;
+}
+
 /*
- * The data of a full segment on the wire: the longest of the flow in a capture without superframes. If both show
- * superframes, the longest packet that is possible on a wire is taken as a full one.
+ * The data of a full segment on the wire, which a capture without superframes shows. If both show superframes, the
+ * longest packet that is possible on a wire is taken as a full one.
  */
 static uint32_t wire_data(const struct ow_tcp_segments *p, const uint32_t longest[OW_SIDES], unsigned side,
                           uint32_t flow)
 {
 	const struct ow_flow_tcp_segments *f = &p->flow[side][flow];
 	if (shows_wire(longest[!side]) && f->peer && f->peer <= p->room[!side])
-		return p->flow[!side][f->peer - 1].longest;
+		return full_segment(&p->flow[!side][f->peer - 1], longest[!side]);
 	if (shows_wire(longest[side]) || f->longest + f->headers <= PLAIN_MTU)
 		return f->longest;
-	uint32_t packet = usual_jumbo(p);
-	if (!packet)
-		packet = p->longest_plain >= PLAIN_LEAST ? p->longest_plain : PLAIN_MTU;
+	bool known = shows_wire(longest[!side]) && longest[!side] >= PLAIN_LEAST;
+	uint32_t packet = known ? longest[!side] : ow_tcp_segments_packet(p);
 	return packet > f->headers ? packet - f->headers : 1;
 }
 

@@ -40,6 +40,10 @@ int ow_tcp_segments_note_pair(struct ow_tcp_segments *pieces, const struct ow_pa
 /* After a pass: learns the wire's segment size of every flow. longest: the longest TCP packet of each capture. */
 void ow_tcp_segments_learn(struct ow_tcp_segments *pieces, const uint32_t longest[OW_SIDES]);
 
+/* Whether superframes at both points hide the segments of the wire; then full ones are taken to be packets this long. */
+bool ow_tcp_segments_assumed(uint32_t longest_a, uint32_t longest_b);
+uint32_t ow_tcp_segments_packet(const struct ow_tcp_segments *pieces);
+
 /* A packet, or a part of one, that matched: what is cut in this direction and what is not. */
 void ow_tcp_segments_note_cut(struct ow_tcp_segments *pieces, enum ow_direction direction, const struct ow_pair *pair);
 /* After a pass: learns the MTU of both directions. */

@@ -927,6 +927,18 @@ static int take(struct ow_match *m, const struct step *step)
 	return r;
 }
 
+/* How many segments a superframe was on the wire is only seen where one capture is free of superframes. */
+static int warn_unseen_segments(struct ow_match *m)
+{
+	const struct ow_match_pass *p = &m->pass;
+	if (!ow_tcp_segments_assumed(p->input[OW_SIDE_A].facts.longest_tcp, p->input[OW_SIDE_B].facts.longest_tcp))
+		return 0;
+	return warn(m,
+	            "both captures show superframes: segments are taken to be as long as other packets (%u bytes); if "
+	            "the wire's were shorter, more packets were sent and lost than counted",
+	            ow_tcp_segments_packet(&p->pieces));
+}
+
 int ow_match_warn(struct ow_match *m)
 {
 	int r = take(m, first);
@@ -942,6 +954,8 @@ int ow_match_warn(struct ow_match *m)
 	if (r == 0 && m->report.segments)
 		r = warn(m, "superframes (TSO, GSO, GRO) were cut into the segments of the wire; all segments of one "
 		            "carry its time");
+	if (r == 0 && m->report.segments)
+		r = warn_unseen_segments(m);
 	m->report.warning = (const char *const *)m->warning;
 	m->report.warnings = m->warnings;
 	return r;

@@ -424,12 +424,11 @@ static struct ow_colate_params vectors(size_t flows, uint64_t seed)
 	return params;
 }
 
-/* Half a counter a flow, and a table of lost packets of this room. */
+/* Half a counter a flow, and a table of lost packets of this room, with its counters. */
 static struct ow_colate_params repaired(size_t flows, uint64_t seed, uint64_t room)
 {
 	struct ow_colate_params params = ow_colate_recording(OW_COLATE_BANKS_CG, OW_COLATE_OURS, flows, seed);
-	params.repair_cells = ow_repair_cells_for(room);
-	params.repair_shift = OW_COLATE_REPAIR_SHIFT;
+	ow_colate_plan_repair(&params, (uint32_t)room);
 	return params;
 }
 

@@ -71,10 +71,11 @@ struct entry {
 	uint64_t id;
 	uint64_t usual; /* bit k: pair k takes it as matched in the usual way */
 	uint64_t at_to; /* bit k: when its second point shows it, because that is later; else when the first one does */
-	struct entry *next; /* in its bucket, or of those that are not used */
-	uint32_t records;   /* that have not had their turn */
-	uint16_t seen;      /* bit p: point p shows it */
-	bool alike;         /* there are several with its id: the matchers compare them */
+	struct entry *next;  /* in its bucket, or of those that are not used */
+	struct entry **link; /* to it, in its bucket */
+	uint32_t records;    /* that have not had their turn */
+	uint16_t seen;       /* bit p: point p shows it */
+	bool alike;          /* there are several with its id: the matchers compare them */
 	bool decided;
 	bool smooth; /* all points show it, and all pairs take it as usual */
 	struct showing at[];
@@ -130,6 +131,16 @@ static struct entry **bucket_of(const struct joint *j, uint64_t id)
 	return &j->bucket[(uint32_t)(id >> 20) & (j->buckets - 1)];
 }
 
+static void hash(const struct joint *j, struct entry *e)
+{
+	struct entry **bucket = bucket_of(j, e->id);
+	e->next = *bucket;
+	e->link = bucket;
+	if (e->next)
+		e->next->link = &e->next;
+	*bucket = e;
+}
+
 static int grow_buckets(struct joint *j)
 {
 	uint32_t buckets = j->buckets ? 2 * j->buckets : BUCKETS_LEAST, olds = j->buckets;
@@ -141,8 +152,7 @@ static int grow_buckets(struct joint *j)
 	for (uint32_t b = 0; b < olds; b++) {
 		for (struct entry *e = old[b], *next; e; e = next) {
 			next = e->next;
-			e->next = *bucket_of(j, e->id);
-			*bucket_of(j, e->id) = e;
+			hash(j, e);
 		}
 	}
 	free(old);
@@ -172,21 +182,20 @@ static struct entry *new_entry(struct joint *j, uint64_t id)
 		return NULL;
 	if (j->hashed >= j->buckets / 2 && grow_buckets(j) < 0)
 		return NULL;
-	struct entry *e = j->unused, **bucket = bucket_of(j, id);
+	struct entry *e = j->unused;
 	j->unused = e->next;
 	__builtin_prefetch(j->unused, 1);
-	*e = (struct entry){.id = id, .next = *bucket};
-	*bucket = e;
+	*e = (struct entry){.id = id};
+	hash(j, e);
 	j->hashed++;
 	return e;
 }
 
 static void unhash(struct joint *j, const struct entry *e)
 {
-	struct entry **link = bucket_of(j, e->id);
-	while (*link != e)
-		link = &(*link)->next;
-	*link = e->next;
+	*e->link = e->next;
+	if (e->next)
+		e->next->link = e->link;
 	j->hashed--;
 }
 
@@ -288,8 +297,11 @@ static void prefetch(const struct joint *j, const struct ow_batch *batch, int i)
 	if (i + BLOCK < batch->count) {
 		uint64_t id = batch->record[i + BLOCK].id;
 		const struct entry *e = *bucket_of(j, id);
-		ow_recent_prefetch(j->recent, id);
-		__builtin_prefetch(e, 1);
+		/* Only the first record of a packet is looked up there: its bucket is usually empty. */
+		if (e)
+			__builtin_prefetch(e, 1);
+		else
+			ow_recent_prefetch(j->recent, id);
 	}
 }
 

@@ -13,12 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GLANCE_FRAMES   20000 /* frames of each point that are looked at, if these have packets in common */
-#define COMMON_LEAST    8     /* packets in common: fewer show nothing */
-#define PARTIAL_LEAST   4     /* packets that pass a point unseen: fewer may be drops of its capture .. */
-#define PARTIAL_SHARE   0.005 /* .. and so may a smaller share */
-#define COMPARED        4096  /* packets of samples that are compared first .. */
-#define COMPARED_LEAST  256   /* .. which is enough, if these have so many in common */
+#define GLANCE_FRAMES   20000             /* frames of each point that are looked at, if these have packets in common */
+#define COMMON_LEAST    8                 /* packets in common: fewer show nothing */
+#define PARTIAL_LEAST   4                 /* packets that pass a point unseen: fewer may be drops of its capture .. */
+#define PARTIAL_SHARE   0.005             /* .. and so may a smaller share */
+#define COMPARED        4096              /* packets of samples that are compared first .. */
+#define COMPARED_LEAST  256               /* .. which is enough, if these have so many in common */
+#define COPY_NS         INT64_C(10000000) /* copies of a mirror port or of all interfaces come within this */
 #define TTLS            256
 #define HOPS_SAME_SHARE 0.9 /* of the packets show the same number of routers */
 
@@ -53,6 +54,16 @@ static size_t next_id(const struct ow_identity_sample *s, size_t i)
 	return i;
 }
 
+/* The TTL of n packets with one id, 0 if it is not the same. */
+static int ttl_of(const struct ow_sampled *packet, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		if (packet[i].ttl != packet->ttl)
+			return 0;
+	}
+	return packet->ttl;
+}
+
 /* Routers between two points: the difference that nearly all packets in common have in their TTL. */
 static void find_hops(const struct ow_identity_sample *a, const struct ow_identity_sample *b, struct distance *d)
 {
@@ -60,16 +71,17 @@ static void find_hops(const struct ow_identity_sample *a, const struct ow_identi
 	for (size_t i = 0, k = 0; i < a->packets && k < b->packets;) {
 		const struct ow_sampled *x = &a->packet[i], *y = &b->packet[k];
 		size_t next_i = next_id(a, i), next_k = next_id(b, k);
-		if (x->id == y->id && next_i == i + 1 && next_k == k + 1 && x->ttl && y->ttl) {
-			count[abs(x->ttl - y->ttl)]++;
-			forth += x->ttl > y->ttl;
-			back += x->ttl < y->ttl;
-			all++;
+		int from = x->id == y->id ? ttl_of(x, next_i - i) : 0, to = from ? ttl_of(y, next_k - k) : 0;
+		if (from && to) {
+			size_t packets = next_i - i < next_k - k ? next_i - i : next_k - k;
+			count[abs(from - to)] += packets;
+			forth += from > to ? packets : 0;
+			back += from < to ? packets : 0;
+			all += packets;
 		}
-		if (x->id <= y->id)
-			i = next_i;
-		if (y->id <= x->id)
-			k = next_k;
+		bool i_first = x->id <= y->id, k_first = y->id <= x->id;
+		i = i_first ? next_i : i;
+		k = k_first ? next_k : k;
 	}
 	int most = 0;
 	for (int i = 1; i < TTLS; i++)
@@ -130,11 +142,19 @@ static int compare_points(struct finder *f, unsigned a, unsigned b)
 		if (r < 0)
 			return r;
 		/* Level frame does not see a TTL, and later variants must find clearly more. */
-		if (common.unique < COMMON_LEAST || common.common < 2 * best.common)
+		if (common.common < COMMON_LEAST || common.common < 2 * best.common)
 			continue;
-		best = (struct distance){.common = common.common, .both = common.both_directions, .variant = v};
-		best.time_ns = common.both_directions ? common.low_ns[0] - common.high_ns[1] : common.median_ns[0];
-		find_hops(x, y, &best);
+		struct distance found = {.common = common.common, .both = common.both_directions, .variant = v};
+		find_hops(x, y, &found);
+		/* Of identical packets it is not known which is which: the TTL alone shows how far they went. */
+		if (common.unique < COMMON_LEAST && (!found.hops_known || !found.hops))
+			continue;
+		if (common.unique < COMMON_LEAST)
+			found.both = false;
+		else
+			found.time_ns =
+				common.both_directions ? common.low_ns[0] - common.high_ns[1] : common.median_ns[0];
+		best = found;
 	}
 	f->distance[a][b] = f->distance[b][a] = best;
 	f->distance[b][a].way = -best.way;
@@ -165,6 +185,41 @@ static void drop_surveys(struct finder *f)
 		ow_survey_done(&f->survey[--f->surveys]);
 }
 
+static int compare_all(struct finder *f)
+{
+	int r = 0;
+	for (unsigned a = 0; a < f->points && r == 0; a++) {
+		for (unsigned b = a + 1; b < f->points && r == 0; b++)
+			r = compare_points(f, a, b);
+	}
+	return r;
+}
+
+/* Of packets with one id in close succession, only the first: a capture that shows packets twice has no unique ones. */
+static void leave_copies_out(struct ow_identity_sample *s)
+{
+	size_t kept = 0;
+	int64_t last_ns = 0;
+	for (size_t i = 0; i < s->packets; i++) {
+		struct ow_sampled p = s->packet[i];
+		if (!kept || s->packet[kept - 1].id != p.id || p.time_ns - last_ns > COPY_NS)
+			s->packet[kept++] = p;
+		last_ns = p.time_ns;
+	}
+	s->packets = kept;
+}
+
+static int compare_without_copies(struct finder *f)
+{
+	for (unsigned i = 0; i < f->surveys; i++) {
+		for (enum ow_variant v = 0; v < OW_VARIANTS; v++) {
+			if (ow_variant_among(v, f->which))
+				leave_copies_out(&f->survey[i].sample[v]);
+		}
+	}
+	return compare_all(f);
+}
+
 static int survey(struct finder *f, enum ow_selection which, bool whole, struct ow_error *err)
 {
 	int64_t from = INT64_MIN;
@@ -187,11 +242,9 @@ static int survey(struct finder *f, enum ow_selection which, bool whole, struct 
 				ow_sample_sort(&f->survey[i].sample[v]);
 		}
 	}
-	for (unsigned a = 0; a < f->points && r == 0; a++) {
-		for (unsigned b = a + 1; b < f->points && r == 0; b++)
-			r = compare_points(f, a, b);
-	}
-	return r;
+	if (r == 0)
+		r = compare_all(f);
+	return r == 0 && !connected(f) ? compare_without_copies(f) : r;
 }
 
 /* -- the order ---------------------------------------------------------------------------------------------------- */
@@ -287,6 +340,8 @@ static int farther_from(const struct finder *f, unsigned e, unsigned a, unsigned
 /* Whether these two are farther apart than the ends so far. */
 static bool are_farther(const struct finder *f, const unsigned end[2], unsigned a, unsigned b, bool trusted)
 {
+	if (!f->distance[end[0]][end[1]].common)
+		return f->distance[a][b].common > 0; /* points side by side are no ends */
 	for (unsigned i = 0; i < 2; i++) {
 		if (end[i] == a || end[i] == b)
 			return farther_from(f, end[i], end[!i], end[i] == a ? b : a, trusted) > 0;

@@ -382,6 +382,19 @@ int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 	return r < 0 || d->clock.files ? r : ow_lane_logs_check(&d->logs, err);
 }
 
+/* More than this does not wait for a peer: results come first. */
+#define SEND_QUEUE ((size_t)1 << 20)
+
+bool ow_daemon_send(struct ow_daemon *daemon, const char *name, const struct ow_message *message)
+{
+	const struct ow_daemon_peer *peer = ow_daemon_peer_find(daemon, name);
+	struct ow_daemon_link *link = peer ? peer->link : NULL;
+	if (!link || !link->ready || link->closing || link->broken || ow_session_queued(link->session) > SEND_QUEUE)
+		return false;
+	ow_daemon_link_send(link, message);
+	return true;
+}
+
 void ow_daemon_status(const struct ow_daemon *d, struct ow_daemon_status *ret_status)
 {
 	*ret_status = (struct ow_daemon_status){.peers = d->peer_count, .stopping = d->stopping};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "exchange/message.h"
 
 /*
  * A running measurement point: captures, has sessions with its peers, agrees with them on lanes, exchanges the packets
@@ -47,6 +48,8 @@ struct ow_flows_sink {
 	/* Packets that were not recorded because there was not enough memory. */
 	void (*lost)(void *arg, unsigned recording, uint64_t packets);
 	void *arg;
+	/* WANTED or EPOCH of a peer; in the daemon's thread. May be NULL. */
+	void (*message)(void *arg, const char *peer, const struct ow_message *message);
 };
 
 struct ow_daemon_options {
@@ -91,6 +94,9 @@ int ow_daemon_run(struct ow_daemon *daemon, struct ow_error *err);
  * is no longer used.
  */
 int ow_daemon_reload(struct ow_daemon *daemon, const struct ow_config *config, struct ow_error *err);
+
+/* Sends to a peer. False: there is no connection now, or much waits to be read at its other end. */
+bool ow_daemon_send(struct ow_daemon *daemon, const char *peer, const struct ow_message *message);
 
 struct ow_daemon_status {
 	unsigned peers, connected, lanes; /* lanes: number of lanes that are measured */

@@ -258,6 +258,19 @@ static int64_t end_of(const struct ow_daemon *d, const struct ow_daemon_gap *gap
 	return end_ns;
 }
 
+/* Whether the lane before it has intervals that are not answered yet: results are told in order. */
+static bool is_early(const struct ow_daemon *d, const struct ow_daemon_gap *gap, int64_t now_ns)
+{
+	/* No longer than the results of the gap can wait. */
+	if (now_ns - gap->start_ns > BURST / 2 * gap->length_ns)
+		return false;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (d->lanes[i]->until != INT64_MAX && is_lane_of(d->lanes[i], gap))
+			return true;
+	}
+	return false;
+}
+
 void ow_daemon_gaps_tick(struct ow_daemon *d)
 {
 	int64_t now_ns = ow_point_clock_now_ns(&d->clock);
@@ -265,6 +278,8 @@ void ow_daemon_gaps_tick(struct ow_daemon *d)
 		struct ow_daemon_gap *gap = &d->gaps.gap[i];
 		int64_t end_ns = end_of(d, gap);
 		bool wanted = is_wanted(d, gap);
+		if (wanted && is_early(d, gap, now_ns))
+			continue;
 		if (wanted)
 			tell_until(d, gap, now_ns, end_ns);
 		if (!wanted || gap->start_ns >= end_ns)

@@ -268,6 +268,11 @@ static int on_message(struct ow_daemon_link *link, const struct ow_message *m, s
 	case OW_MESSAGE_SAMPLE:
 		ow_daemon_identity_told(peer, m->lane, &m->sample);
 		break;
+	case OW_MESSAGE_WANTED:
+	case OW_MESSAGE_EPOCH:
+		if (peer->daemon->options.flows.message)
+			peer->daemon->options.flows.message(peer->daemon->options.flows.arg, peer->name, m);
+		break;
 	case OW_MESSAGE_PING:
 		on_ping(link, &m->ping);
 		break;
@@ -283,7 +288,8 @@ static bool is_control(enum ow_message_type type)
 {
 	return type == OW_MESSAGE_HELLO || type == OW_MESSAGE_OPEN || type == OW_MESSAGE_OPENED ||
 	       type == OW_MESSAGE_REFUSED || type == OW_MESSAGE_PING || type == OW_MESSAGE_BYE ||
-	       type == OW_MESSAGE_SURVEY || type == OW_MESSAGE_SAMPLE;
+	       type == OW_MESSAGE_SURVEY || type == OW_MESSAGE_SAMPLE || type == OW_MESSAGE_WANTED ||
+	       type == OW_MESSAGE_EPOCH;
 }
 
 void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, size_t size)

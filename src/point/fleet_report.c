@@ -43,6 +43,17 @@ void ow_fleet_report_refused(struct ow_fleet_report *report, const struct ow_con
 	snprintf(report->health.config_why, sizeof report->health.config_why, "%.299s", why->text);
 }
 
+void ow_fleet_report_unusable(const struct ow_config *config, const struct ow_error *why)
+{
+	struct ow_fleet_report report = {0};
+	struct ow_error ignored;
+	ow_fleet_report_refused(&report, config, config->fleet.version, why);
+	snprintf(report.health.state, sizeof report.health.state, "waiting");
+	report.health.time_ns = ow_clock_real_ns();
+	(void)ow_health_save(config->fleet.state, &report.health, &ignored);
+	ow_fleet_report_done(&report);
+}
+
 void ow_fleet_report_result(struct ow_fleet_report *report, const struct ow_interval_result *result)
 {
 	int64_t end_ns = result->start_ns + result->length_ns;

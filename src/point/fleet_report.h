@@ -25,6 +25,8 @@ void ow_fleet_report_config(struct ow_fleet_report *report, const struct ow_conf
 /* A desired state that a running point cannot use. */
 void ow_fleet_report_refused(struct ow_fleet_report *report, const struct ow_config *config, uint64_t version,
                              const struct ow_error *why);
+/* The point does not measure, because it cannot use what is in force. */
+void ow_fleet_report_unusable(const struct ow_config *config, const struct ow_error *why);
 void ow_fleet_report_result(struct ow_fleet_report *report, const struct ow_interval_result *result);
 void ow_fleet_report_status(struct ow_fleet_report *report, const struct ow_daemon_status *status);
 /* Writes the report if it is time. Returns false, with a line, if that fails for another reason than before. */

@@ -6,7 +6,7 @@
 #include "base/word.h"
 #include "config/config_fleet.h"
 #include "point/exporter.h"
-#include "point/epoch_writer.h"
+#include "point/epoch_peers.h"
 #include "point/fleet_report.h"
 #include "sandbox/guard.h"
 #include "point/journal.h"
@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@ struct output {
 	struct ow_render_text text;
 	struct ow_store_writer *writer;
 	struct ow_epoch_writer *flows;
+	struct ow_epoch_peers *flow_peers;
 	struct ow_exporter *exporter;
 	struct ow_journal *journal;
 	struct ow_service service;
@@ -140,11 +142,46 @@ static void on_lost(void *arg, unsigned recording, uint64_t packets)
 	ow_epoch_writer_lost(out->flows, recording, packets);
 }
 
+static bool send_to(void *arg, const char *peer, const struct ow_message *message)
+{
+	struct output *out = arg;
+	return ow_daemon_send(out->daemon, peer, message);
+}
+
+static void tell_copies(void *arg, bool warning, const char *line)
+{
+	log_event(arg, warning ? OW_EVENT_WARNING : OW_EVENT_INFO, line);
+}
+
+/* What a peer says of epochs. */
+static void on_message(void *arg, const char *peer, const struct ow_message *message)
+{
+	struct output *out = arg;
+	if (out->flow_peers)
+		ow_epoch_peers_message(out->flow_peers, peer, message, ow_clock_steady_ns());
+}
+
+static int start_flows(struct output *out, struct ow_error *err)
+{
+	const struct ow_epoch_peers_sink sink = {send_to, tell_copies, out};
+	int r = ow_epoch_writer_create(*out->config, &out->flows, err);
+	if (r == 0 && ow_epoch_peers_create(*out->config, out->flows, &sink, &out->flow_peers) < 0)
+		r = ow_error_set(err, ENOMEM, "not enough memory to record flows");
+	return r;
+}
+
 static void log_flows(struct output *out)
 {
 	struct ow_error line;
+	struct ow_worst_flows worst;
 	while (out->flows && ow_epoch_writer_news(out->flows, &line))
 		log_event(out, OW_EVENT_WARNING, line.text);
+	while (out->flows && ow_epoch_writer_worst(out->flows, &worst)) {
+		log_event(out, OW_EVENT_INFO, worst.line.text);
+		if (out->kind == OW_OUTPUT_JSON && worst.json)
+			fputs(worst.json, stdout);
+		free(worst.json);
+	}
 }
 
 static void end_flows(struct output *out)
@@ -153,6 +190,7 @@ static void end_flows(struct output *out)
 		return;
 	ow_epoch_writer_stop(out->flows);
 	log_flows(out);
+	ow_epoch_peers_free(out->flow_peers);
 	ow_epoch_writer_free(out->flows);
 }
 
@@ -213,17 +251,25 @@ static int confine(void *arg, struct ow_error *err)
 	const struct ow_config *c = *out->config;
 	struct ow_guard guard = {
 		.sandbox = c->sandbox, .read = {c->path, c->certificate, c->key, c->ca, c->psk}, .write = {c->store}};
-	unsigned writes = 1;
+	unsigned writes = 1, reads = 5;
 	char state[OW_CONFINE_FOLDER];
 	if (c->fleet.address) {
 		snprintf(state, sizeof state, "%s/" OW_FLEET_HEALTH, c->fleet.state);
 		guard.write[writes++] = state;
 	}
-	for (unsigned i = 0; i < c->flows_count; i++)
+	char *copy[OW_CONFIG_FLOWS_MAX] = {0};
+	for (unsigned i = 0; i < c->flows_count; i++) {
 		guard.write[writes++] = c->flows[i].file;
+		guard.read[reads++] = c->flows[i].from;
+		copy[i] = c->flows[i].peer ? ow_config_flows_copy(&c->flows[i]) : NULL;
+		if (copy[i])
+			guard.write[writes++] = copy[i];
+	}
 	char text[OW_CONFINE_TEXT], line[OW_CONFINE_TEXT + 40];
 	bool whole;
 	int r = ow_guard_close(&guard, text, &whole, err);
+	for (unsigned i = 0; i < c->flows_count; i++)
+		free(copy[i]);
 	if (r < 0)
 		return r;
 	snprintf(line, sizeof line, "no privileges from here on; %s", text);
@@ -233,7 +279,7 @@ static int confine(void *arg, struct ow_error *err)
 	if (c->store)
 		r = ow_store_writer_create(&keep, &out->writer, err);
 	if (r == 0 && c->flows_count)
-		r = ow_epoch_writer_create(c, &out->flows, err);
+		r = start_flows(out, err);
 	return r < 0 ? r : start_exporter(out, err);
 }
 
@@ -312,6 +358,8 @@ static void on_tick(void *arg)
 	if (out->reload_fd >= 0 && read(out->reload_fd, &signal, sizeof signal) == (ssize_t)sizeof signal)
 		reload(out);
 	ow_service_beat(&out->service, now_ns);
+	if (out->flow_peers)
+		ow_epoch_peers_tick(out->flow_peers, now_ns);
 	if (now_ns < out->second_ns)
 		return;
 	out->second_ns = now_ns + OW_NS_PER_S;
@@ -330,7 +378,7 @@ static int run_daemon(struct output *out, int64_t run_ns, struct ow_error *err)
 	                                       .peer = on_peer,
 	                                       .refused = on_refused,
 	                                       .arg = out},
-	                              .flows = {on_epoch, on_lost, out},
+	                              .flows = {on_epoch, on_lost, out, on_message},
 	                              .sample = on_sample,
 	                              .sample_arg = out,
 	                              .log = log_event,

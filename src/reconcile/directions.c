@@ -115,6 +115,8 @@ int ow_directions_missed(struct ow_directions *d, enum ow_side side, uint32_t fl
 
 static void forget_losses(struct ow_directions *d)
 {
+	if (!d->has_origin) /* nothing was noted */
+		return;
 	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
 		ow_loss_bins_clear(&d->bins[way]);
 		d->sent[way] = d->lost[way] = 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BINS_MAX (INT64_C(1) << 18)
 #define AROUND   8
@@ -16,11 +17,11 @@ int ow_loss_bins_create(struct ow_loss_bins *bins, int64_t span_ns)
 		bins->shift++;
 	while (count < (span_ns >> bins->shift) + 2)
 		count *= 2;
-	bins->bin = malloc((size_t)count * sizeof *bins->bin);
+	/* Most of it is never used: it is not written to. */
+	bins->bin = calloc((size_t)count, sizeof *bins->bin);
 	if (!bins->bin)
 		return -ENOMEM;
 	bins->mask = count - 1;
-	ow_loss_bins_clear(bins);
 	return 0;
 }
 
@@ -32,8 +33,7 @@ void ow_loss_bins_done(struct ow_loss_bins *bins)
 
 void ow_loss_bins_clear(struct ow_loss_bins *bins)
 {
-	for (int64_t i = 0; i <= bins->mask; i++)
-		bins->bin[i] = (struct ow_loss_bin){.number = INT64_MIN};
+	memset(bins->bin, 0, (size_t)(bins->mask + 1) * sizeof *bins->bin);
 }
 
 static double share_lost(double lost, double sent, double q)
@@ -47,11 +47,11 @@ static double loss_in(const struct ow_loss_bins *bins, int64_t number, double q)
 	uint64_t sent = 0, lost = 0;
 	for (int64_t i = number & ~(int64_t)(AROUND - 1), end = i + AROUND; i < end; i++) {
 		const struct ow_loss_bin *bin = &bins->bin[i & bins->mask];
-		sent += bin->number == i ? bin->sent : 0;
-		lost += bin->number == i ? bin->lost : 0;
+		sent += bin->turn == ow_loss_bin_turn(i) ? bin->sent : 0;
+		lost += bin->turn == ow_loss_bin_turn(i) ? bin->lost : 0;
 	}
 	double around = share_lost((double)lost, (double)sent, q);
-	if (here->number != number)
+	if (here->turn != ow_loss_bin_turn(number))
 		return around;
 	return fmax(share_lost(here->lost, here->sent, around), q);
 }

@@ -16,7 +16,7 @@
 #define OW_LOSS_BIN_SHIFT 23 /* a bin has at least 2^23 ns */
 
 struct ow_loss_bin {
-	int64_t number; /* of the bin that has this place now: time >> shift */
+	uint64_t turn; /* of the bin that has this place now, see ow_loss_bin_turn; 0 = none */
 	uint32_t sent, lost;
 };
 
@@ -39,16 +39,23 @@ int ow_loss_bins_create(struct ow_loss_bins *bins, int64_t span_ns);
 void ow_loss_bins_done(struct ow_loss_bins *bins);
 void ow_loss_bins_clear(struct ow_loss_bins *bins);
 
+/* In the order of numbers (time >> shift), and never 0: memory that is zeroed has no bin. */
+static inline uint64_t ow_loss_bin_turn(int64_t number)
+{
+	return (uint64_t)number - (uint64_t)INT64_MIN;
+}
+
 /* The bin of this time, to be counted in; NULL if it is too old. */
 static inline struct ow_loss_bin *ow_loss_bin_at(struct ow_loss_bins *bins, int64_t at_ns)
 {
 	int64_t number = at_ns >> bins->shift;
+	uint64_t turn = ow_loss_bin_turn(number);
 	struct ow_loss_bin *bin = &bins->bin[number & bins->mask];
-	if (bin->number == number)
+	if (bin->turn == turn)
 		return bin;
-	if (bin->number > number)
+	if (bin->turn > turn)
 		return NULL;
-	*bin = (struct ow_loss_bin){.number = number};
+	*bin = (struct ow_loss_bin){.turn = turn};
 	return bin;
 }
 

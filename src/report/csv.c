@@ -18,8 +18,9 @@
 /* Longest row: 15 numbers of up to 21 digits, two IPv6 addresses, two times, names, commas: below 500 bytes. */
 #define ROW_MAX        512
 #define NAME_MAX_BYTES 64
+#define NAME_ROOM      (NAME_MAX_BYTES + 4) /* with a place */
 /* Of a path: two numbers and a time for each point, and the name of one. */
-#define PATH_ROW_MAX (ROW_MAX + NAME_MAX_BYTES + OW_PATH_POINTS * 76)
+#define PATH_ROW_MAX (ROW_MAX + NAME_ROOM + OW_PATH_POINTS * 76)
 
 static char *put_text(char *p, const char *text)
 {
@@ -100,7 +101,8 @@ static char *put_flow(char *p, const struct ow_flow_key *flow)
 void ow_report_csv_header(FILE *out)
 {
 	fputs("fate,direction,ambiguous,number_a,number_b,time_a_ns,time_b_ns,delay_ns,packets,bytes,proto,src,sport,"
-	      "dst,dport,delay_least_ns,delay_most_ns,protocol_name,time_a,time_b,after_a_s,after_b_s,resends\n",
+	      "dst,dport,delay_least_ns,delay_most_ns,protocol_name,time_a_utc,time_b_utc,after_a_s,after_b_s,"
+	      "resends\n",
 	      out);
 }
 
@@ -118,7 +120,7 @@ static char *put_digits(char *p, uint32_t value, unsigned digits)
 	return p + digits;
 }
 
-/* 2023-11-14T22:13:20.000000000Z (ISO 8601) */
+/* 2023-11-14T22:13:20.000000000 (ISO 8601): spreadsheets take it for a date, but with a Z for a text. */
 static char *put_time(char *p, int64_t time_ns)
 {
 	time_t seconds = (time_t)ow_floor_div(time_ns, OW_NS_PER_S);
@@ -134,9 +136,7 @@ static char *put_time(char *p, int64_t time_ns)
 		p = put_digits(p, (uint32_t)parts[i].value, (unsigned)parts[i].digits);
 		*p++ = parts[i].end;
 	}
-	p = put_digits(p, (uint32_t)((uint64_t)time_ns - (uint64_t)seconds * (uint64_t)OW_NS_PER_S), 9);
-	*p++ = 'Z';
-	return p;
+	return put_digits(p, (uint32_t)((uint64_t)time_ns - (uint64_t)seconds * (uint64_t)OW_NS_PER_S), 9);
 }
 
 /* Seconds with nine decimals. */
@@ -216,28 +216,47 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event, int64_
 /* -- paths -------------------------------------------------------------------------------------------------------- */
 
 /* Fields are never quoted: other letters of a name become _. */
-static char *put_name(char *p, const char *name)
+static char letter_of(char c)
 {
-	for (int i = 0; i < NAME_MAX_BYTES && name[i]; i++) {
-		bool plain = (name[i] >= '0' && name[i] <= '9') || (name[i] >= 'A' && name[i] <= 'Z') ||
-		             (name[i] >= 'a' && name[i] <= 'z') || strchr("-.:_", name[i]);
-		*p++ = plain ? name[i] : '_';
-	}
-	return p;
+	bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || strchr("-.:_", c);
+	return plain ? c : '_';
+}
+
+static bool same_letters(const char *a, const char *b)
+{
+	int i = 0;
+	while (i < NAME_MAX_BYTES && a[i] && b[i] && letter_of(a[i]) == letter_of(b[i]))
+		i++;
+	return i == NAME_MAX_BYTES || (!a[i] && !b[i]);
+}
+
+/* The name of a point; with its place, if the name of an earlier one has the same letters. */
+static char *put_name(char *p, const struct ow_path_report *path, unsigned point)
+{
+	const char *name = path->point[point].name;
+	unsigned before = 0;
+	for (int i = 0; i < NAME_MAX_BYTES && name[i]; i++)
+		*p++ = letter_of(name[i]);
+	while (before < point && !same_letters(path->point[before].name, name))
+		before++;
+	if (before == point)
+		return p;
+	*p++ = ':';
+	return put_number(p, point + 1);
 }
 
 void ow_report_csv_path_header(FILE *out, const struct ow_path_report *path)
 {
-	char name[NAME_MAX_BYTES + 1];
+	char name[NAME_ROOM];
 	fputs("fate,direction,ambiguous,last_seen,delay_ns,packets,bytes,proto,src,sport,dst,dport", out);
 	for (unsigned i = 0; i < path->points; i++) {
-		*put_name(name, path->point[i].name) = 0;
+		*put_name(name, path, i) = 0;
 		fprintf(out, ",number_%s,time_%s_ns", name, name);
 	}
 	fputs(",protocol_name", out);
 	for (unsigned i = 0; i < path->points; i++) {
-		*put_name(name, path->point[i].name) = 0;
-		fprintf(out, ",time_%s", name);
+		*put_name(name, path, i) = 0;
+		fprintf(out, ",time_%s_utc", name);
 	}
 	fputc('\n', out);
 }
@@ -255,7 +274,7 @@ void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, con
 	*p++ = packet->ambiguous ? '1' : '0';
 	*p++ = ',';
 	if (ow_path_last_seen(packet) >= 0)
-		p = put_name(p, path->point[ow_path_last_seen(packet)].name);
+		p = put_name(p, path, (unsigned)ow_path_last_seen(packet));
 	*p++ = ',';
 	if (packet->fate == OW_FATE_MATCHED && (packet->seen & both) == both) {
 		uint64_t delay = (uint64_t)packet->time_ns[last] - (uint64_t)packet->time_ns[0];
@@ -332,7 +351,7 @@ static void put_interval(FILE *out, const struct ow_match_report *report, size_t
 
 void ow_report_csv_intervals(FILE *out, const struct ow_match_report *report)
 {
-	fputs("start,start_ns,after_s,direction,sent,received,matched,lost,extra,duplicated,ambiguous,reordered,"
+	fputs("start_utc,start_ns,after_s,direction,sent,received,matched,lost,extra,duplicated,ambiguous,reordered,"
 	      "samples,"
 	      "loss_ratio,mean_ns,stddev_ns,min_ns,max_ns,p50_ns,p90_ns,p95_ns,p99_ns,p999_ns",
 	      out);

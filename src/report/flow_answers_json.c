@@ -2,6 +2,7 @@
 /* Answers for all flows as JSON and CSV. */
 #include "flows/flow_answers.h"
 
+#include "packet/flow.h"
 #include "report/flow_name.h"
 #include "result/json.h"
 #include "base/format.h"
@@ -161,6 +162,26 @@ void ow_report_flow_answers_json(FILE *out, const struct ow_flow_answers *answer
 	ow_json_end(&json);
 }
 
+void ow_report_flow_worst_json(FILE *out, int64_t begin_ns, int64_t end_ns, const struct ow_flow_answers *answers,
+                               const struct ow_flow_rows *rows)
+{
+	struct ow_json json = {.out = out};
+	ow_json_object(&json, NULL);
+	ow_json_object(&json, "worst_flows");
+	ow_json_string(&json, "from", answers->point[0].path);
+	ow_json_string(&json, "to", answers->point[answers->points - 1].path);
+	ow_json_integer(&json, "begin_ns", begin_ns);
+	ow_json_integer(&json, "end_ns", end_ns);
+	ow_json_count(&json, "flows_total", answers->flows);
+	ow_json_count(&json, "flows_estimated", answers->estimated);
+	ow_json_array(&json, "flows");
+	for (size_t i = 0; i < rows->rows; i++)
+		put_flow(&json, answers, rows->row[i]);
+	ow_json_end(&json);
+	ow_json_end(&json);
+	ow_json_end(&json);
+}
+
 /* value,low,high; infinity and missing values are empty. */
 static void put_csv_value(FILE *out, const struct ow_value *value)
 {
@@ -174,7 +195,7 @@ static void put_csv_value(FILE *out, const struct ow_value *value)
 void ow_report_flow_answers_csv(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows)
 {
 	fputs(OW_FLOW_NAME_CSV ",from,to,packets,sent,mean_ns,mean_low_ns,mean_high_ns,stddev_ns,stddev_low_ns,"
-	                       "stddev_high_ns,estimator,not_estimated\n",
+	                       "stddev_high_ns,estimator,not_estimated,protocol_name\n",
 	      out);
 	for (size_t i = 0; i < rows->rows; i++) {
 		const struct ow_flow_answer *flow = rows->row[i];
@@ -193,7 +214,10 @@ void ow_report_flow_answers_csv(FILE *out, const struct ow_flow_answers *answers
 			put_csv_value(out, &e->stddev_ns);
 			fprintf(out, ",%s,", ow_flow_estimator_name(e->estimator));
 			ow_format_csv(out, none->status == OW_VALUE_NONE ? ow_reason_text(none->reason) : NULL);
-			fputc('\n', out);
+			char name[OW_PROTOCOL_TEXT] = "";
+			if (answers->select.by == OW_FLOW_BY_FIVE_TUPLE)
+				ow_flow_protocol_text(&flow->key, name);
+			fprintf(out, ",%s\n", name);
 		}
 	}
 }

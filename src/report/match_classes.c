@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #define NAME_LEAST 5
+#define NAME_WHOLE 19 /* shorter names are not cut, whatever the width: those of sizes differ in the middle */
 #define NAME_MOST  32
 
 enum { WAY, SENT, LOST, LOSS, MEAN, P99, NUMBERS };
@@ -45,8 +46,8 @@ void ow_report_match_classes_text(FILE *out, const struct ow_match_classes *clas
 		size_t length = ow_format_columns(classes->name[i]);
 		longest = length > longest ? length : longest;
 	}
-	unsigned name =
-		ow_table_fit_name(&table, width, 2, NAME_LEAST, longest < NAME_MOST ? (unsigned)longest : NAME_MOST);
+	unsigned least = longest < NAME_WHOLE ? (unsigned)longest : NAME_WHOLE;
+	unsigned name = ow_table_fit_name(&table, width, 2, least, longest < NAME_MOST ? (unsigned)longest : NAME_MOST);
 	fputs("\n  ", out);
 	ow_table_name(out, "class", name);
 	ow_table_titles(&table);

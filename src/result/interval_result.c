@@ -41,6 +41,15 @@ void ow_result_loss_undecided(struct ow_value *loss, double decided, double sent
 	loss->high = (loss->high * decided + sent - decided) / sent;
 }
 
+void ow_result_loss_doubted(struct ow_value *loss, double packets, double sent)
+{
+	if (loss->status == OW_VALUE_NONE || !(packets > 0 && sent > 0))
+		return;
+	loss->status = OW_VALUE_ESTIMATED;
+	loss->low = fmax(0, loss->low - packets / sent);
+	loss->high = fmin(1, loss->high + packets / sent);
+}
+
 void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result)
 {
 	*ret_result = (struct ow_interval_result){

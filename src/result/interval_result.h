@@ -117,6 +117,8 @@ struct ow_interval_result {
 double ow_result_packets_sent(const struct ow_interval_result *result);
 /* Widens the share of loss of the decided packets to what it may be of all: the others may be lost, or none of them. */
 void ow_result_loss_undecided(struct ow_value *loss, double decided, double sent);
+/* Widens it by so many packets of those sent that may be lost although they are not counted as lost, or the reverse. */
+void ow_result_loss_doubted(struct ow_value *loss, double packets, double sent);
 /* A result of the interval without numbers: no counts, unknown delays and clocks. */
 void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result);
 /* The same for the delays and the order of packets only. */

@@ -24,6 +24,7 @@ struct ow_run_total {
 	uint64_t intervals, missing, unknown, partial;
 	uint64_t synopses;    /* intervals with a cost */
 	double lost, decided; /* weighted by the packets that each stands for */
+	double doubted;       /* lost packets of unsampled intervals may be so many more or less */
 	double covered;       /* packets whose fate is known, */
 	double sent;          /* and those sent, including missed ones */
 	uint64_t blind;       /* unknown intervals whose packets were not all counted */
@@ -87,6 +88,16 @@ static bool sent_uncounted(const struct ow_interval_result *r)
 	return r->total_sent == 0 || (away && strncmp(r->cause, r->from, name) == 0 && r->cause[name] == ' ');
 }
 
+/* What the bounds of an unsampled loss are wider by than its packets without a known fate. */
+static double doubted_of(const struct ow_interval_result *r)
+{
+	const struct ow_value *loss = &r->loss_ratio;
+	if (loss->status == OW_VALUE_NONE || r->sample_shift)
+		return 0;
+	double sent = (double)r->sent;
+	return fmax(0, fmax(sent * loss->high - (double)(r->lost + r->pending), (double)r->lost - sent * loss->low));
+}
+
 void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_result *first,
                       const struct ow_interval_result *final, bool full, const int64_t *sample, size_t samples,
                       const struct ow_delays *known)
@@ -120,6 +131,7 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 	double weight = exp2(final->sample_shift);
 	total->lost += weight * (double) final->lost;
 	total->decided += weight * (double)(final->sent - final->pending);
+	total->doubted += doubted_of(final);
 	double covered = (double)(final->sent - final->pending);
 	total->covered += covered;
 	/* In a result of the peer, only the coverage shows what it missed. */
@@ -189,6 +201,7 @@ static void fill_loss(const struct ow_run_total *total, struct ow_interval_resul
 		result->loss_ratio = estimate.loss_ratio;
 	}
 	ow_result_loss_undecided(&result->loss_ratio, (double)(result->sent - result->pending), (double)result->sent);
+	ow_result_loss_doubted(&result->loss_ratio, total->doubted, (double)result->sent);
 }
 
 static void explain(const struct ow_run_total *total, struct ow_interval_result *result)

@@ -10,7 +10,7 @@
  */
 #define OW_GUARD_READ  64 /* captures that are followed, of both points */
 #define OW_GUARD_FILE  10 /* certificates and key of a client, and what libpq reads */
-#define OW_GUARD_WRITE 10 /* a store, the state of a fleet, and recordings of flows */
+#define OW_GUARD_WRITE 18 /* a store, the state of a fleet, recordings of flows and copies of those of peers */
 struct ow_guard {
 	enum ow_sandbox sandbox;
 	const char *read[OW_GUARD_READ];   /* files; NULLs are skipped */

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Client addresses are 24 bits of 10.0.0.0/8; 4 M flows need 400 MB. */
-#define FLOWS_MAX (1u << 22)
+/* Client addresses are 24 bits of 10.0.0.0/8; 10 M flows need 1 GB. */
+#define FLOWS_MAX 10000000u
 /* How many sending times the model looks ahead. */
 #define TUPLE_MAX         1000000
 #define BASE_DELAY_MAX_NS (86400 * OW_NS_PER_S)

@@ -241,7 +241,7 @@ static int receive(struct connection *c, char answer[ANSWER_MAX])
 		used += (size_t)n;
 		answer[used] = 0;
 		/* The rest of a good answer is not needed. */
-		if (strncmp(answer, "HTTP/1.", 7) == 0 && answer[9] == '2' && strstr(answer, "\r\n\r\n"))
+		if (used > 9 && strncmp(answer, "HTTP/1.", 7) == 0 && answer[9] == '2' && strstr(answer, "\r\n\r\n"))
 			break;
 	}
 	answer[used] = 0;
@@ -259,6 +259,10 @@ static int judge_answer(const struct ow_http_url *url, const char *answer, struc
 		return ow_error_set(err, EBADMSG, "%s port %s: no answer of an HTTP server", url->host, url->port);
 	if (status / 100 == 2)
 		return 0;
+	/* Whoever answers must not choose where alerts go. */
+	if (status / 100 == 3)
+		return ow_error_set(err, EBADMSG, "%s port %s answers %u: redirects are not followed", url->host,
+		                    url->port, status);
 	body = body ? body + 4 : "";
 	return ow_error_set(err, EBADMSG, "%s port %s answers %u: %.*s", url->host, url->port, status,
 	                    (int)strcspn(body, "\r\n") > 300 ? 300 : (int)strcspn(body, "\r\n"), body);

@@ -13,6 +13,7 @@
 #include "result/period.h"
 #include <errno.h>
 #include <oneway/oneway.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,11 +330,20 @@ static int begin(struct ow_database *d, struct ow_error *err)
 	return version < ow_database_newest() ? bring_up(d, err) : 0;
 }
 
+/* Nobody asks SQLite how much memory it has; counting that takes a lock for each allocation. */
+static void configure(void)
+{
+	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 static int open_file(const char *path, const char *name, int flags, struct ow_database *d, struct ow_error *err)
 {
+	static pthread_once_t configured = PTHREAD_ONCE_INIT;
 	d->path = strdup(path);
 	if (!d->path)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	/* Before the first use of SQLite; later it has no effect. */
+	pthread_once(&configured, configure);
 	/* A connection is for one thread at a time: no locks for each column. */
 	if (sqlite3_open_v2(name, &d->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
 		return d->db ? ow_database_fail(d, err) : ow_error_set(err, ENOMEM, "%s: out of memory", path);

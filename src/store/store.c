@@ -43,7 +43,7 @@ struct ow_store {
 	struct ow_store_rollups rollups;
 	sqlite3_stmt *find_lane, *add_lane, *add_result, *add_event, *trim_events, *add_sample, *trim_samples;
 	struct lane *lane; /* those used so far */
-	size_t lanes, room, next;
+	size_t lanes, room, last;
 	size_t suited;    /* lanes for which the cache is large enough */
 	unsigned waiting; /* results in the open transaction */
 };
@@ -235,11 +235,11 @@ static int look_up_lane(struct ow_store *store, const struct ow_interval_result 
 static int find_lane(struct ow_store *store, const struct ow_interval_result *r, struct lane *spare,
                      struct lane **ret_lane, struct ow_error *err)
 {
-	/* Results usually come in the same order of lanes. */
+	/* Results usually come in the same order of lanes, of some intervals of a lane at a time. */
 	for (size_t i = 0; i < store->lanes; i++) {
-		size_t k = (store->next + i) % store->lanes;
+		size_t k = (store->last + i) % store->lanes;
 		if (is_lane(&store->lane[k], r)) {
-			store->next = k + 1;
+			store->last = k;
 			*ret_lane = &store->lane[k];
 			return 0;
 		}
@@ -259,6 +259,9 @@ static int lane_id(struct ow_store *store, const struct ow_interval_result *r, i
 	int result = find_lane(store, r, &spare, &lane, err);
 	if (result == 0 && lane->end_ns != INT64_MIN && r->start_ns > lane->end_ns)
 		result = ow_store_gaps_fill(&store->absent, lane->id, lane->end_ns, r, err);
+	/* The minute in which the lane ended may have been added up. */
+	if (result == 0 && lane->end_ns != INT64_MIN && r->start_ns > lane->end_ns)
+		result = ow_store_rollups_note(&store->rollups, lane->id, lane->end_ns, err);
 	if (result < 0)
 		return result;
 	if (r->start_ns + r->length_ns > lane->end_ns)

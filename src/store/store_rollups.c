@@ -160,11 +160,11 @@ static int load_lane(struct ow_store_rollups *s, int64_t id, struct ow_store_rol
 static int find_lane(struct ow_store_rollups *s, int64_t id, struct ow_store_rollups_lane **ret_lane,
                      struct ow_error *err)
 {
-	/* Results usually come in the same order of lanes. */
+	/* Results usually come in the same order of lanes, of some intervals of a lane at a time. */
 	for (size_t i = 0; i < s->lanes; i++) {
-		size_t k = (s->hint + i) % s->lanes;
+		size_t k = (s->last + i) % s->lanes;
 		if (s->lane[k].id == id) {
-			s->hint = k + 1;
+			s->last = k;
 			*ret_lane = &s->lane[k];
 			return 0;
 		}

@@ -22,7 +22,7 @@ struct ow_store_rollups {
 	sqlite3_stmt *read[OW_PERIODS], *put[OW_PERIODS]; /* of a minute, an hour, a day: its parts, and itself */
 	sqlite3_stmt *first, *newest, *rolled, *next_lane;
 	struct ow_store_rollups_lane *lane; /* those that were looked at */
-	size_t lanes, lanes_room, hint;
+	size_t lanes, lanes_room, last;
 	struct ow_store_rollups_dirty *dirty[OW_PERIODS]; /* to be added up again in this transaction */
 	size_t dirties[OW_PERIODS], dirty_room[OW_PERIODS];
 	int64_t deleted_ns[OW_PERIODS]; /* parts that began before this were deleted */

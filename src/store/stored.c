@@ -629,7 +629,9 @@ static int csv_portion(struct ow_stored *stored, struct ow_statement *statement,
 		*key = (struct key){ow_column_integer(statement, 1), ow_column_integer(statement, 0)};
 		put_lane_cells(out, ow_stored_lane(stored, key->lane));
 		ow_row_csv(out, stored->source.version, statement);
-		fputc('\n', out);
+		/* ISO 8601, which spreadsheets take for a date. */
+		char start[OW_FORMAT];
+		fprintf(out, ",%s\n", ow_format_time(key->start_ns, "%Y-%m-%dT%H:%M:%S", start));
 		count++;
 	}
 	int r = step == OW_STEP_FAILED ? ow_stored_source_fail(&stored->source, err) : count;
@@ -658,7 +660,7 @@ static void put_csv_heading(FILE *out, const char *columns)
 	fputs("segment,class,from_point,to_point", out);
 	for (const char *c = columns + strlen("lane"); *c; c++)
 		*c != ' ' ? fputc(*c, out) : 0;
-	fputc('\n', out);
+	fputs(",start_utc\n", out);
 }
 
 static int prepare_csv(struct ow_stored *stored, FILE *out, struct ow_statement **ret_statement, struct ow_error *err)

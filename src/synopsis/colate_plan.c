@@ -44,6 +44,24 @@ void ow_colate_plan_defaults(struct ow_colate_plan *ret_plan)
 	};
 }
 
+/* More counters for a layer of banks, a whole number for each bank. */
+static uint32_t more_counters(const struct ow_colate_layer *layer, uint64_t packets)
+{
+	uint64_t share = layer->last - layer->first, of_layer = packets * share / OW_COLATE_SHARE;
+	uint64_t bank = (of_layer / OW_COLATE_REPAIR_A_COUNTER + layer->spread - 1) / layer->spread;
+	uint64_t room = (OW_COLATE_COUNTERS_MAX - layer->counters) / layer->spread;
+	return (uint32_t)(bank < room ? bank : room) * layer->spread;
+}
+
+void ow_colate_plan_repair(struct ow_colate_params *params, uint32_t packets)
+{
+	params->repair_cells = ow_repair_cells_for(packets);
+	params->repair_shift = OW_COLATE_REPAIR_SHIFT;
+	for (uint32_t l = 0; l < params->layers; l++)
+		if (params->layer[l].form == OW_COLATE_BANKS && !params->layer[l].is_signed)
+			params->layer[l].counters += more_counters(&params->layer[l], packets);
+}
+
 int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_params *ret_params, struct ow_error *err)
 {
 	bool banks = plan->form == OW_COLATE_BANKS;
@@ -86,10 +104,8 @@ int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_pa
 			.last = OW_COLATE_SHARE,
 		};
 	}
-	if (plan->repair) {
-		params.repair_cells = ow_repair_cells_for(plan->repair);
-		params.repair_shift = OW_COLATE_REPAIR_SHIFT;
-	}
+	if (plan->repair)
+		ow_colate_plan_repair(&params, plan->repair);
 	int r = ow_colate_check(&params, err);
 	if (r == 0)
 		*ret_params = params;

@@ -71,8 +71,43 @@ static void only_files(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+/* Who can make files in the folder cannot have others written, nor a writer wait. */
+static void replaces_links_and_pipes(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/oneway-state-XXXXXX", path[64], next[80], victim[64], *bytes = NULL;
+	size_t size;
+	struct ow_error err;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/file", folder);
+	snprintf(next, sizeof next, "%s.new", path);
+	snprintf(victim, sizeof victim, "%s/victim", folder);
+	assert_int_equal(ow_state_write(victim, "precious", 8, &err), 0);
+	for (int kind = 0; kind < 4; kind++) {
+		const char *name = kind == 3 ? path : next;
+		assert_int_equal(kind == 0   ? mkfifo(name, 0600)
+		                 : kind == 1 ? link(victim, name)
+		                             : symlink(victim, name),
+		                 0);
+		assert_int_equal(ow_state_write(path, "new", 3, &err), 0);
+		assert_int_equal(ow_state_read(path, 10, &bytes, &size, &err), 0);
+		assert_string_equal(bytes, "new");
+		free(bytes);
+		assert_int_equal(ow_state_read(victim, 10, &bytes, &size, &err), 0);
+		assert_string_equal(bytes, "precious");
+		free(bytes);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(mkdir(next, 0700), 0);
+	assert_int_equal(ow_state_write(path, "new", 3, &err), -EEXIST);
+	assert_int_equal(rmdir(next), 0);
+	assert_int_equal(unlink(victim), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(replaces_as_a_whole), cmocka_unit_test(only_files)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(replaces_as_a_whole), cmocka_unit_test(only_files),
+	                                   cmocka_unit_test(replaces_links_and_pipes)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,49 @@ void craft_packet(struct craft *c, uint32_t interface, uint64_t ticks, uint32_t 
 	craft_end(c, begin);
 }
 
+static void craft_le32(struct craft *c, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		c->bytes[c->size++] = (uint8_t)(v >> 8 * i);
+}
+
+void craft_snoop(struct craft *c, uint32_t version, uint32_t link)
+{
+	memcpy(c->bytes, "snoop\0\0", 8);
+	c->size = 8;
+	craft_32(c, version);
+	craft_32(c, link);
+}
+
+void craft_snoop_record(struct craft *c, uint32_t s, uint32_t us, uint32_t caplen, uint32_t len, uint32_t drops)
+{
+	craft_32(c, len);
+	craft_32(c, caplen);
+	craft_32(c, 24 + (caplen + 3) / 4 * 4);
+	craft_32(c, drops);
+	craft_32(c, s);
+	craft_32(c, us);
+	craft_fill(c, 0x41, caplen);
+	craft_fill(c, 0, (0 - caplen) % 4);
+}
+
+void craft_erf_record(struct craft *c, uint32_t s, uint32_t fraction, uint8_t type, unsigned extensions, uint16_t lost,
+                      uint16_t caplen, uint16_t len)
+{
+	craft_le32(c, fraction);
+	craft_le32(c, s);
+	craft_fill(c, (uint8_t)(type | (extensions ? 0x80 : 0)), 1);
+	craft_fill(c, 4, 1);
+	craft_16(c, (uint16_t)(16 + 8 * extensions + caplen));
+	craft_16(c, lost);
+	craft_16(c, len);
+	for (unsigned i = 0; i < extensions; i++) {
+		craft_fill(c, i + 1 < extensions ? 0x85 : 5, 1);
+		craft_fill(c, 0, 7);
+	}
+	craft_fill(c, 0x42, caplen);
+}
+
 static void keep(struct outcome *o, const struct ow_frame *frame)
 {
 	volatile uint8_t touched = 0;

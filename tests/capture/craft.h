@@ -32,6 +32,13 @@ void craft_interface(struct craft *craft, uint16_t linktype, uint32_t snaplen, i
 void craft_statistics(struct craft *craft, uint32_t interface, uint64_t ifdrop, uint64_t osdrop);
 void craft_packet(struct craft *craft, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len);
 
+/* snoop, big-endian; drops: so far */
+void craft_snoop(struct craft *craft, uint32_t version, uint32_t link);
+void craft_snoop_record(struct craft *craft, uint32_t s, uint32_t us, uint32_t caplen, uint32_t len, uint32_t drops);
+/* ERF, big-endian; caplen with the two bytes before those of Ethernet */
+void craft_erf_record(struct craft *craft, uint32_t s, uint32_t fraction, uint8_t type, unsigned extensions,
+                      uint16_t lost, uint16_t caplen, uint16_t len);
+
 /* All of a file. text is the error or the damage. */
 struct outcome {
 	int opened; /* result of open */

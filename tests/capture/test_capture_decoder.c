@@ -87,6 +87,14 @@ static void check(struct scratch *scratch, const struct craft *c)
 	}
 }
 
+static void refused(const struct craft *c, size_t frames, const char *text)
+{
+	struct decoded got = decode(c->bytes, c->size, 0);
+	assert_true(got.result < 0);
+	assert_int_equal(got.n, frames);
+	assert_non_null(strstr(got.text, text));
+}
+
 static void test_pcap(void **state)
 {
 	static const uint32_t magics[] = {0xa1b2c3d4, 0xa1b23c4d};
@@ -132,6 +140,51 @@ static void test_pcapng(void **state)
 	}
 }
 
+static void test_snoop(void **state)
+{
+	struct craft *c = craft_new(true);
+	craft_snoop(c, 2, 4);
+	craft_snoop_record(c, 1700000000, 5, 61, 1514, 0);
+	craft_snoop_record(c, 1700000001, 999999, 60, 60, 7);
+	check(*state, c);
+	c->size = 0;
+	craft_snoop(c, 3, 4);
+	refused(c, 0, "snoop version 3, but only version 2 can be read");
+	c->size = 0;
+	craft_snoop(c, 2, 4);
+	craft_snoop_record(c, 1, 1, 60, 60, 0);
+	c->bytes[16 + 4] = 1; /* captured bytes, more than the record has */
+	refused(c, 0, "damaged at record 1 at offset 16 (its lengths contradict each other)");
+	c->bytes[16 + 8] = 0xff;
+	refused(c, 0, "damaged at record 1 at offset 16 (its length is not possible)");
+	free(c);
+}
+
+/* ERF has no header: two records show it. Padding and metadata have no frame. */
+static void test_erf(void **state)
+{
+	static const struct {
+		uint8_t type;
+		uint16_t caplen, len;
+	} records[] = {{27, 40, 0}, {2, 62, 64}, {48, 32, 0}, {20, 62, 1518}, {22, 24, 20}};
+	struct craft *c = craft_new(true);
+	for (unsigned i = 0; i < 5; i++)
+		craft_erf_record(c, 1700000000, i << 28, records[i].type, i % 3, 3, records[i].caplen, records[i].len);
+	check(*state, c);
+	/* Whatever the end cuts off may still come. */
+	for (size_t size = 0, whole = c->size; size < whole; size++) {
+		struct decoded got = decode(c->bytes, size, 0);
+		assert_int_equal(got.result, 0);
+		assert_true(got.n < 3);
+	}
+	/* The years of the two must be possible, as in files. */
+	c->size = 0;
+	craft_erf_record(c, 1700000000, 0, 2, 0, 0, 62, 60);
+	craft_erf_record(c, 1800000000, 0, 2, 0, 0, 62, 60);
+	refused(c, 0, "no capture: it begins with 00 00 00 00");
+	free(c);
+}
+
 /* Bytes that are missing are not damage: they may come; the end says where it is. */
 static void test_cut(void **state)
 {
@@ -167,14 +220,6 @@ static void test_cut(void **state)
 	}
 }
 
-static void refused(const struct craft *c, size_t frames, const char *text)
-{
-	struct decoded got = decode(c->bytes, c->size, 0);
-	assert_true(got.result < 0);
-	assert_int_equal(got.n, frames);
-	assert_non_null(strstr(got.text, text));
-}
-
 static void test_damage(void **state)
 {
 	struct craft *c = craft_new(false);
@@ -188,8 +233,9 @@ static void test_damage(void **state)
 	memcpy(c->bytes, "#", c->size = 1);
 	refused(c, 0, "no capture: it begins with 23");
 	c->size = 20;
-	memcpy(c->bytes, "snoop\0\0\0\0\0\0\2", 12);
-	refused(c, 0, "only pcap and pcapng");
+	craft_32(c, 0);
+	memcpy(c->bytes, "\x34\xcd\xb2\xa1", 4);
+	refused(c, 0, "this variant of pcap cannot be read while it is written");
 	c->size = 0;
 	craft_pcap(c, 0xa1b2c3d4, 0, 1);
 	craft_record(c, 1, 0, 60, 60);
@@ -216,9 +262,16 @@ static void test_anything(void **state)
 	struct craft *c = craft_new(false);
 	(void)state;
 	ow_random_seed(&random, 1);
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 6000; i++) {
 		c->size = 0;
-		if (i % 2) {
+		c->big_endian = i % 4 == 0 || i % 4 == 2;
+		if (i % 4 == 2) {
+			craft_snoop(c, 2, 4);
+			craft_snoop_record(c, 1700000000, 5, 60, 60, 0);
+		} else if (i % 4 == 0) {
+			for (unsigned k = 0; k < 3; k++)
+				craft_erf_record(c, 1700000000, k, 2, k, 0, 62, 60);
+		} else if (i % 4 == 1) {
 			craft_section(c);
 			craft_interface(c, 1, 0, 9);
 			craft_packet(c, 0, 1, 60, 60);
@@ -302,6 +355,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_pcap, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_pcapng, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_snoop, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_erf, scratch_setup, scratch_teardown),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_anything),

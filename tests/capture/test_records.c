@@ -6,41 +6,15 @@
 #include <errno.h>
 #include <string.h>
 
-static void craft_le32(struct craft *c, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		c->bytes[c->size++] = (uint8_t)(v >> 8 * i);
-}
-
-static void snoop(struct craft *c, uint32_t version, uint32_t link)
-{
-	memcpy(c->bytes, "snoop\0\0", 8);
-	c->size = 8;
-	craft_32(c, version);
-	craft_32(c, link);
-}
-
-static void snoop_record(struct craft *c, uint32_t s, uint32_t us, uint32_t caplen, uint32_t len, uint32_t drops)
-{
-	craft_32(c, len);
-	craft_32(c, caplen);
-	craft_32(c, 24 + (caplen + 3) / 4 * 4);
-	craft_32(c, drops);
-	craft_32(c, s);
-	craft_32(c, us);
-	craft_fill(c, 0x41, caplen);
-	craft_fill(c, 0, (0 - caplen) % 4);
-}
-
 static void test_snoop(void **state)
 {
 	struct craft *c = craft_new(true);
 	struct outcome o;
 
-	snoop(c, 2, 4);
-	snoop_record(c, 1700000000, 5, 61, 1514, 0);
-	snoop_record(c, 1700000001, 999999, 60, 60, 7);
-	snoop_record(c, 1700000002, 0, 8, 4, 9);
+	craft_snoop(c, 2, 4);
+	craft_snoop_record(c, 1700000000, 5, 61, 1514, 0);
+	craft_snoop_record(c, 1700000001, 999999, 60, 60, 7);
+	craft_snoop_record(c, 1700000002, 0, 8, 4, 9);
 	o = read_craft(*state, c);
 	assert_int_equal(o.opened, 0);
 	assert_false(o.damaged);
@@ -70,12 +44,12 @@ static void test_snoop_refused(void **state)
 	struct craft *c = craft_new(true);
 	struct outcome o;
 
-	snoop(c, 3, 4);
+	craft_snoop(c, 3, 4);
 	o = read_craft(*state, c);
 	assert_int_equal(o.opened, -ENOTSUP);
 	assert_non_null(strstr(o.text, "snoop version 3, but only version 2 can be read"));
-	snoop(c, 2, 4);
-	snoop_record(c, 1, 1, 60, 60, 0);
+	craft_snoop(c, 2, 4);
+	craft_snoop_record(c, 1, 1, 60, 60, 0);
 	for (int field = 1; field < 3; field++) { /* captured length, length of the record */
 		struct craft *bad = craft_new(true);
 		memcpy(bad, c, sizeof *c);
@@ -89,32 +63,15 @@ static void test_snoop_refused(void **state)
 	free(c);
 }
 
-static void erf_record(struct craft *c, uint32_t s, uint32_t fraction, uint8_t type, unsigned extensions, uint16_t lost,
-                       uint16_t caplen, uint16_t len)
-{
-	craft_le32(c, fraction);
-	craft_le32(c, s);
-	craft_fill(c, (uint8_t)(type | (extensions ? 0x80 : 0)), 1);
-	craft_fill(c, 4, 1);
-	craft_16(c, (uint16_t)(16 + 8 * extensions + caplen));
-	craft_16(c, lost);
-	craft_16(c, len);
-	for (unsigned i = 0; i < extensions; i++) {
-		craft_fill(c, i + 1 < extensions ? 0x85 : 5, 1);
-		craft_fill(c, 0, 7);
-	}
-	craft_fill(c, 0x42, caplen);
-}
-
 static struct craft *erf_sample(void)
 {
 	struct craft *c = craft_new(true);
 
-	erf_record(c, 1700000000, 0x80000000, 2, 0, 3, 2 + 60, 64);
-	erf_record(c, 1700000000, 0x80000005, 48, 0, 0, 32, 0); /* padding */
-	erf_record(c, 1700000001, 0xffffffff, 20, 2, 500, 2 + 60, 1518);
-	erf_record(c, 1700000001, 0xffffffff, 27, 1, 0, 40, 0); /* metadata */
-	erf_record(c, 1700000002, 4295, 22, 0, 1, 24, 20);
+	craft_erf_record(c, 1700000000, 0x80000000, 2, 0, 3, 2 + 60, 64);
+	craft_erf_record(c, 1700000000, 0x80000005, 48, 0, 0, 32, 0); /* padding */
+	craft_erf_record(c, 1700000001, 0xffffffff, 20, 2, 500, 2 + 60, 1518);
+	craft_erf_record(c, 1700000001, 0xffffffff, 27, 1, 0, 40, 0); /* metadata */
+	craft_erf_record(c, 1700000002, 4295, 22, 0, 1, 24, 20);
 	return c;
 }
 
@@ -146,9 +103,9 @@ static void test_erf_link(void **state)
 {
 	struct craft *c = craft_new(true);
 
-	erf_record(c, 1700000000, 0, 27, 1, 0, 40, 0);
-	erf_record(c, 1700000001, 0, 22, 0, 0, 24, 20);
-	erf_record(c, 1700000002, 0, 22, 0, 0, 24, 20);
+	craft_erf_record(c, 1700000000, 0, 27, 1, 0, 40, 0);
+	craft_erf_record(c, 1700000001, 0, 22, 0, 0, 24, 20);
+	craft_erf_record(c, 1700000002, 0, 22, 0, 0, 24, 20);
 	struct outcome o = read_craft(*state, c);
 	assert_int_equal(o.n, 2);
 	assert_int_equal(o.info.linktype, 228);
@@ -175,7 +132,7 @@ static void test_erf_damage(void **state)
 	struct outcome o;
 
 	for (uint32_t i = 0; i < 5000; i++)
-		erf_record(c, 1700000000, i << 16, 2, 0, 0, 2 + 60, 60);
+		craft_erf_record(c, 1700000000, i << 16, 2, 0, 0, 2 + 60, 60);
 	memset(c->bytes + 4000 * 78 + 10, 0, 2); /* a length of 0 */
 	o = read_craft(*state, c);
 	assert_int_equal(o.n, 4000);
@@ -195,12 +152,12 @@ static void test_not_erf(void **state)
 	struct craft *c = craft_new(true);
 	struct outcome o;
 
-	erf_record(c, 600000000, 0, 2, 0, 0, 62, 60); /* 1989 */
-	erf_record(c, 600000000, 0, 2, 0, 0, 62, 60);
+	craft_erf_record(c, 600000000, 0, 2, 0, 0, 62, 60); /* 1989 */
+	craft_erf_record(c, 600000000, 0, 2, 0, 0, 62, 60);
 	assert_true(read_craft(*state, c).opened < 0);
 	c->size = 0;
-	erf_record(c, 1700000000, 0, 2, 0, 0, 62, 60);
-	erf_record(c, 1800000000, 0, 2, 0, 0, 62, 60); /* years later */
+	craft_erf_record(c, 1700000000, 0, 2, 0, 0, 62, 60);
+	craft_erf_record(c, 1800000000, 0, 2, 0, 0, 62, 60); /* years later */
 	assert_true(read_craft(*state, c).opened < 0);
 	c->size = 0;
 	for (uint32_t i = 0; i < 100000; i++) { /* noise; the multiplier is that of MMIX */

@@ -239,6 +239,28 @@ static void levels(void **state)
 	assert_int_equal(lines(), 2);
 	expect("y.db --period hour --csv -", 0);
 	assert_non_null(strstr(out, ",delay_histogram,"));
+	/* Days and hours of UTC are no parts of those of other zones. */
+	static const struct {
+		const char *zone, *arguments, *note;
+	} zones[] = {
+		{"UTC", "--period hour --summary by day", ""},
+		{"UTC", "--period day --summary by day", ""},
+		{"UTC", "--period day --summary by hour", "days of UTC are not parts of local hours: "},
+		{"Europe/London", "--period day --summary by day", "days of UTC are not parts of local days: "},
+		{"EST5", "--period hour --summary by day", ""},
+		{"EST5", "--period day --summary by day", "days of UTC are not parts of local days: "},
+		{"EST5", "--period day --summary", ""},
+		{"IST-5:30", "--period minute --summary by day", ""},
+		{"IST-5:30", "--period hour --summary by day", "hours of UTC are not parts of local days: "},
+	};
+	for (size_t i = 0; i < sizeof zones / sizeof *zones; i++) {
+		snprintf(line, sizeof line, "y.db %s", zones[i].arguments);
+		setenv("TZ", zones[i].zone, 1);
+		expect(line, 0);
+		if (strncmp(err, zones[i].note, strlen(zones[i].note)) != 0 || !*err != !*zones[i].note)
+			fail_msg("%s %s: %s", zones[i].zone, line, err);
+	}
+	setenv("TZ", "UTC", 1);
 	expect_error("y.db --period week", 2, "'week'");
 	expect_error("y.db --period day --events", 2, "exclude each other");
 }

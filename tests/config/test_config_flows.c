@@ -34,6 +34,8 @@ static void refuses(void **state)
 		{"interval: 1s", "has no 'file'"},
 		{"file: f, classes: [ {name: web, filter: tcp} ]", "its key is not class"},
 		{"file: f, key: class, classes: [ {filter: tcp} ]", "class 1 has no name"},
+		{"file: f, peer: paris", "its peer is in no segment"},
+		{"file: f, peer: '../x'", "peer"},
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct ow_config *config;

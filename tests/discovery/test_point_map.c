@@ -143,24 +143,24 @@ static void segments(void **state)
 	                            pair(2, 1, OW_FIRM, 0.3, 0), pair(2, 5, OW_FIRM, 0.1, 0)};
 	list = discover(all, 4, &limits, list);
 	assert_int_equal(list.count, 2);
-	assert_true(strcmp(list.segment[0].a, "a") == 0 && strcmp(list.segment[0].b, "b") == 0);
-	assert_true(strcmp(list.segment[1].a, "b") == 0 && strcmp(list.segment[1].b, "c") == 0);
+	assert_true(strcmp(list.segment[0].a.point, "a") == 0 && strcmp(list.segment[0].b.point, "b") == 0);
+	assert_true(strcmp(list.segment[1].a.point, "b") == 0 && strcmp(list.segment[1].b.point, "c") == 0);
 	assert_true(list.segment[0].share == 0.3);
 	/* The provisional one is as good as firm now, and has more: those that exist stay. */
 	all[1].adjacency = OW_FIRM;
 	all[3].share.value = 0.001;
 	list = discover(all, 4, &limits, list);
-	assert_string_equal(list.segment[1].a, "b");
+	assert_string_equal(list.segment[1].a.point, "b");
 	/* b to c is not seen any more: it ends after the third map, and a to c takes its place. */
 	for (int i = 0; i < 2; i++) {
 		list = discover(all, 3, &limits, list);
 		assert_int_equal(list.count, 2);
-		assert_string_equal(list.segment[1].a, "b");
+		assert_string_equal(list.segment[1].a.point, "b");
 		assert_int_equal(list.segment[1].without, i + 1);
 	}
 	list = discover(all, 3, &limits, list);
 	assert_int_equal(list.count, 2);
-	assert_true(strcmp(list.segment[1].a, "a") == 0 && strcmp(list.segment[1].b, "c") == 0);
+	assert_true(strcmp(list.segment[1].a.point, "a") == 0 && strcmp(list.segment[1].b.point, "c") == 0);
 	free(list.segment);
 	/* Too little traffic for a new segment; too many for a point. */
 	list = discover(&(struct ow_map_pair){0}, 0, &limits, (struct list){NULL, 0});
@@ -173,12 +173,57 @@ static void segments(void **state)
 	free(list.segment);
 }
 
+/* Routers a, b and c in a row, each with an interface to either side: a packet passes all of them. What a segment
+ * watches is the side of its other end: at b, packets from a also leave to c, where they would look like those to a. */
+static void sides(void **state)
+{
+	(void)state;
+	static struct ow_map_vantage row[] = {
+		{"a", "left", OW_VANTAGE_OUT, false, 1, 0, 1, 0},  {"a", "left", OW_VANTAGE_IN, false, 1, 0, 1, 0},
+		{"a", "right", OW_VANTAGE_OUT, false, 1, 0, 1, 0}, {"a", "right", OW_VANTAGE_IN, false, 1, 0, 1, 0},
+		{"b", "left", OW_VANTAGE_OUT, false, 1, 0, 1, 0},  {"b", "left", OW_VANTAGE_IN, false, 1, 0, 1, 0},
+		{"b", "right", OW_VANTAGE_OUT, false, 1, 0, 1, 0}, {"b", "right", OW_VANTAGE_IN, false, 1, 0, 1, 0},
+		{"b", "wan", OW_VANTAGE_OUT, false, 1, 0, 1, 0},   {"b", "wan", OW_VANTAGE_IN, false, 1, 0, 1, 0},
+		{"c", "left", OW_VANTAGE_OUT, false, 1, 0, 1, 0},  {"c", "left", OW_VANTAGE_IN, false, 1, 0, 1, 0},
+		{"c", "b/d", OW_VANTAGE_OUT, false, 1, 0, 1, 0},
+	};
+	/* c watches only its far side, and b has two links to it, of which one has few packets. */
+	struct ow_map_pair all[] = {pair(1, 2, OW_FIRM, 1, 1),  pair(2, 5, OW_FIRM, 1, 0),  pair(4, 3, OW_FIRM, 1, 0),
+	                            pair(5, 4, OW_FIRM, 1, 0),  pair(6, 10, OW_FIRM, 1, 1), pair(8, 10, OW_FIRM, 1, 1),
+	                            pair(11, 7, OW_FIRM, 1, 1), pair(6, 12, OW_FIRM, 1, 1)};
+	struct ow_map map = {
+		.vantage = row, .vantages = sizeof row / sizeof *row, .pair = all, .pairs = sizeof all / sizeof *all};
+	struct ow_discover_limits limits = OW_DISCOVER_LIMITS;
+	struct ow_point_map points;
+	struct list list = {NULL, 0};
+	for (int few = 0; few < 3; few++) {
+		struct list before = list;
+		all[5].packets = few == 1 ? 100 : 1;
+		assert_int_equal(ow_point_map_make(&map, &points), 0);
+		assert_int_equal(ow_discover_segments(&points, &limits, before.segment, before.count, &list.segment,
+		                                      &list.count),
+		                 0);
+		ow_point_map_done(&points);
+		free(before.segment);
+		assert_int_equal(list.count, 2);
+		const struct ow_discovered_segment *ab = &list.segment[0], *bc = &list.segment[1];
+		assert_true(ab->a.interfaces == 1 && strcmp(ab->a.interface[0], "right") == 0 && !ab->a.away);
+		assert_true(ab->b.interfaces == 1 && strcmp(ab->b.interface[0], "left") == 0 && !ab->b.away);
+		assert_true(strcmp(bc->a.interface[0], "right") == 0 && !bc->a.away);
+		assert_true(bc->b.interfaces == 1 && strcmp(bc->b.interface[0], "left") == 0 && bc->b.away);
+		/* What is there stays while packets pass. */
+		assert_int_equal(bc->a.interfaces, few == 0 ? 1 : 2);
+	}
+	free(list.segment);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(edges),
 		cmocka_unit_test(disagreements),
 		cmocka_unit_test(segments),
+		cmocka_unit_test(sides),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

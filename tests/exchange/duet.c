@@ -16,6 +16,7 @@
 #define TAIL        4 /* intervals after the last packet */
 #define FRAMES_MAX  4096
 #define PATIENCE_NS INT64_C(5000000000)
+#define STEADY_NS   INT64_C(20000) /* from one look at the clock to the next */
 
 struct packet {
 	uint64_t id;
@@ -34,7 +35,7 @@ struct wire {
 	struct ow_random random;
 	struct flying frame[FRAMES_MAX];
 	size_t frames;
-	int64_t now_ns;
+	int64_t now_ns, steady_ns;
 	bool down;
 };
 
@@ -98,6 +99,13 @@ static void deliver(struct wire *wire, int64_t now_ns)
 		free(f.bytes);
 		i = 0;
 	}
+}
+
+/* The same in each run: what a message takes must not depend on the machine. */
+static int64_t on_steady_ns(void *arg)
+{
+	struct end *end = arg;
+	return end->wire->steady_ns += STEADY_NS;
 }
 
 static void drop_all(struct wire *wire)
@@ -320,8 +328,11 @@ static void open_points(struct duet *duet, const struct ow_exchange_options *opt
 	for (int side = 0; side < 2; side++) {
 		size_t most = duet->traffic.sightings_max[side];
 		o->sending = side == 0;
-		struct ow_exchange_sinks sinks = {
-			.send = on_send, .result = on_result, .shift = on_shift, .arg = &end[side]};
+		struct ow_exchange_sinks sinks = {.send = on_send,
+		                                  .result = on_result,
+		                                  .shift = on_shift,
+		                                  .steady_ns = on_steady_ns,
+		                                  .arg = &end[side]};
 		assert_int_equal(ow_exchange_create(o, &sinks, &duet->x[side]), 0);
 		struct ow_interval_log_options books = {o->identity, T0, o->length_ns, most ? most : SIZE_MAX / 64, 4};
 		assert_int_equal(ow_interval_log_create(&books, &ledger[side]), 0);

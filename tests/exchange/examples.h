@@ -59,7 +59,7 @@ static const uint8_t example_keys[] = {2, 4, 0, 0, 0, 0x80, 0x0d, 0, 0, 0, 0};
 static const uint8_t example_bits[] = {2};
 static const uint8_t example_changes[] = {0xfe};
 
-#define EXAMPLES 21
+#define EXAMPLES 23
 static inline struct ow_message example(unsigned number)
 {
 	struct ow_message m = {.lane = 7, .interval = 3};
@@ -257,6 +257,24 @@ static inline struct ow_message example(unsigned number)
 		m.sample.sample_shift[0] = 3;
 		m.sample.count[0] = 2;
 		m.sample.ids[0] = (const uint8_t *)"\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0";
+		break;
+	case 21:
+		m = (struct ow_message){.type = OW_MESSAGE_WANTED};
+		m.wanted = (struct ow_message_wanted){.recording = 1,
+		                                      .heading = 2,
+		                                      .epochs = 300,
+		                                      .check = 0x1122334455667788,
+		                                      .info = (const uint8_t *)"\1\0\0",
+		                                      .info_size = 3};
+		break;
+	case 22:
+		m = (struct ow_message){.type = OW_MESSAGE_EPOCH};
+		m.epoch = (struct ow_message_epoch){.recording = 1,
+		                                    .epochs = 300,
+		                                    .state = OW_MESSAGE_EPOCH_NEXT,
+		                                    .count_bytes = 1,
+		                                    .bytes = (const uint8_t *)"\2\3\4\5",
+		                                    .size = 4};
 		break;
 	default:
 		m = example(4);

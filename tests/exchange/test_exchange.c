@@ -197,6 +197,8 @@ static unsigned check_identical(const struct duet *d)
 		const char *second = strstr(r->cause, "; ");
 		uint64_t most = strtoull(r->cause, NULL, 10) + (second ? strtoull(second + 2, NULL, 10) : 0);
 		assert_true(off <= most);
+		double loss = r->sent ? (double)real / (double)r->sent : 0;
+		assert_true(!r->sent || (r->loss_ratio.low <= loss && loss <= r->loss_ratio.high));
 		lost += r->lost;
 		sent += r->sent;
 		truth += real;
@@ -207,6 +209,9 @@ static unsigned check_identical(const struct duet *d)
 	assert_int_equal(in_doubt, 0);
 	if (!d->traffic.duplicate)
 		assert_int_equal(lost, truth);
+	const struct ow_value *loss = &d->total[0].loss_ratio;
+	double share = (double)truth / (double)sent;
+	assert_true(loss->low <= share && share <= loss->high);
 	return measured;
 }
 

@@ -22,12 +22,12 @@ static const char three[] = "classes: [{name: web, filter: tcp port 443}, {name:
 	"  - {between: [london, paris], interval: 500ms, ends: {paris: {facing: away}}}\n" \
 	"  - {name: north, between: [paris, oslo], classes: [{name: all}]}\n"
 
-static struct ow_fleet_plan *plan_of(const char *text, const struct ow_fleet_plan_pair *pairs, unsigned count,
+static struct ow_fleet_plan *plan_of(const char *text, const struct ow_discovered_segment *found, size_t count,
                                      struct ow_error *err)
 {
 	struct ow_fleet_plan *plan = NULL;
 	err->text[0] = 0;
-	struct ow_fleet_plan_options options = {.pairs = pairs, .pair_count = count};
+	struct ow_fleet_plan_options options = {.found = found, .found_count = count};
 	ow_fleet_plan_make("fleet.yaml", text, strlen(text), &options, &plan, err);
 	return plan;
 }
@@ -72,22 +72,60 @@ static void discovered(void **state)
 	(void)state;
 	struct ow_error err;
 	char text[2000];
-	struct ow_fleet_plan_pair pairs[] = {
-		{"london", "paris"}, {"paris", "oslo"}, {"rome", "oslo"}, {"oslo", "oslo"}};
+	/* Packets to oslo come in at the only interface of paris. London's wan0 is not in fleet.yaml, oslo's eth9 neither. */
+	struct ow_discovered_segment found[] = {
+		{{"london", {"eth0", "wan0"}, 2, false}, {"paris", {"eth0"}, 1, false}, 1, 0},
+		{{"oslo", {"eth1"}, 1, false}, {"paris", {"eth0"}, 1, true}, 1, 0},
+		{{"oslo", {"eth1"}, 1, false}, {"rome", {"eth0"}, 1, false}, 1, 0},
+		{{"oslo", {"eth1"}, 1, false}, {"oslo", {"eth1"}, 1, false}, 1, 0},
+		{{"london", {"eth0"}, 1, false}, {"oslo", {"eth9"}, 1, false}, 1, 0}};
 	snprintf(text, sizeof text, "%ssegments: discover\ndiscovery: {key: sixteen letters and more}\n", three);
-	struct ow_fleet_plan *plan = plan_of(text, pairs, 4, &err);
+	struct ow_fleet_plan *plan = plan_of(text, found, 5, &err);
 	if (!plan)
 		fail_msg("%s", err.text);
 	assert_true(plan->discover);
-	assert_non_null(strstr(plan->points[0].body, "london-paris"));
+	assert_non_null(strstr(plan->points[0].body, "{name: \"london-paris\", peer: paris, connect: "
+	                                             "\"192.0.2.2:8620\", interfaces: [\"eth0\"], classes:"));
 	assert_null(strstr(plan->points[0].body, "oslo"));
-	assert_non_null(strstr(plan->points[2].body, "paris-oslo"));
+	assert_non_null(strstr(plan->points[1].body, "peer: oslo, interfaces: [\"eth0\"], facing: away, "));
+	assert_non_null(strstr(plan->points[2].body, "oslo-paris"));
 	assert_null(strstr(plan->points[2].body, "rome"));
 	ow_fleet_plan_free(plan);
+	/* A point whose own file has its interfaces: they are those of its samples. */
+	snprintf(text, sizeof text,
+	         "points: [{name: oslo, address: 'a:1'}, {name: rome}]\nsegments: discover\n"
+	         "discovery: {key: sixteen letters and more}\n");
+	if (!(plan = plan_of(text, found, 5, &err)))
+		fail_msg("%s", err.text);
+	assert_non_null(strstr(plan->points[0].body, "peer: rome, interfaces: [\"eth1\"]}"));
+	ow_fleet_plan_free(plan);
+	snprintf(text, sizeof text, "%ssegments: discover\ndiscovery: {key: sixteen letters and more}\n", three);
 	/* Nothing is known yet: the points watch, and wait. */
 	plan = plan_of(text, NULL, 0, &err);
 	assert_non_null(plan);
 	assert_null(strstr(plan->points[0].body, "segments"));
+	ow_fleet_plan_free(plan);
+}
+
+/* A router between two points: a packet would be in both directions of a segment that watches all of it. */
+static void sides_are_noted(void **state)
+{
+	(void)state;
+	static const char text[] = "points:\n"
+				   "  - {name: a, address: 'a:1', interfaces: [{name: eth0}]}\n"
+				   "  - {name: r, interfaces: [{name: left}, {name: right}]}\n"
+				   "  - {name: z, address: 'z:1', interfaces: [{name: eth0}]}\n"
+				   "segments:\n"
+				   "  - {between: [a, r]}\n"
+				   "  - {between: [r, z], ends: {r: {interfaces: [right]}}}\n";
+	struct ow_error err;
+	struct ow_fleet_plan *plan = plan_of(text, NULL, 0, &err);
+	if (!plan)
+		fail_msg("%s", err.text);
+	assert_string_equal(
+		plan->notes,
+		"fleet.yaml:6: all 2 interfaces of r are watched for a: if packets of the segment come in at "
+		"one and leave at another, name those that lead to a: ends: {r: {interfaces: [...]}}\n");
 	ow_fleet_plan_free(plan);
 }
 
@@ -104,7 +142,9 @@ static void refuses(void **state)
 		{"segments: [{between: [london, paris], intervall: 1s}]\n", "did you mean 'interval'"},
 		{"segments: [{between: [london, paris], interval: 1}]\n", "point 'london'"},
 		{"segments: [{between: [london, paris], ends: {london: {connect: x}}}]\n", "point 'london'"},
-		{"segments: [{between: [london, paris]}, {between: [london, paris]}]\n", "point 'london'"},
+		{"segments:\n- {between: [london, paris]}\n- {name: london-paris, between: [oslo, paris]}\n",
+	         "fleet.yaml:10: segment 'london-paris' is in line 9 already"},
+		{"segments: discovr\n", "must be a list, or 'discover'"},
 		{"segments: [{between: [london, paris], classes: [{name: a, filter: 'no such thing'}]}]\n", "filter"},
 		{"segments: 7\n", "must be a list"},
 		{"pionts: []\n", "did you mean 'points'"},
@@ -146,6 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(three_points),
 		cmocka_unit_test(discovered),
+		cmocka_unit_test(sides_are_noted),
 		cmocka_unit_test(refuses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,6 +72,14 @@ static int run_twice(void *arg)
 	return ++shared->points == 1 ? OW_SUPERVISOR_AGAIN : 3;
 }
 
+/* The first one cannot measure. */
+static int run_later(void *arg)
+{
+	(void)arg;
+	usleep(100000);
+	return ++shared->points == 1 ? OW_SUPERVISOR_LATER : 3;
+}
+
 static int agent_until_stopped(void *arg)
 {
 	(void)arg;
@@ -114,6 +122,36 @@ static void a_point_that_wants_it_is_started_again(void **state)
 	assert_int_equal(shared->points, 2);
 	/* The agent was one process for all of it, and ended by itself. */
 	assert_int_equal(shared->agents, 1);
+	assert_int_equal(shared->agent_ended, 1);
+}
+
+/* Meanwhile the agent may bring what it can measure. */
+static void a_point_that_cannot_measure_tries_again(void **state)
+{
+	(void)state;
+	struct ow_supervised s = {run_later, agent_until_stopped, NULL, on_log};
+	assert_int_equal(ow_supervise(&s), 3);
+	assert_int_equal(shared->points, 2);
+	assert_int_equal(shared->agents, 1);
+	assert_int_equal(shared->agent_ended, 1);
+}
+
+/* Told to end between two attempts. */
+static void a_point_that_cannot_measure_ends(void **state)
+{
+	(void)state;
+	int status = 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct ow_supervised s = {run_later, agent_until_stopped, NULL, on_log};
+		_exit(ow_supervise(&s));
+	}
+	for (int i = 0; i < 1000 && (shared->points == 0 || shared->agents == 0); i++)
+		usleep(10000);
+	kill(pid, SIGTERM);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	assert_int_equal(shared->points, 1);
 	assert_int_equal(shared->agent_ended, 1);
 }
 
@@ -183,6 +221,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_point_that_wants_it_is_started_again, clean),
+		cmocka_unit_test_teardown(a_point_that_cannot_measure_ends, clean),
+		cmocka_unit_test_teardown(a_point_that_cannot_measure_tries_again, clean),
 		cmocka_unit_test_teardown(signals_go_to_the_point, clean),
 		cmocka_unit_test_teardown(all_are_told_to_end, clean),
 		cmocka_unit_test_teardown(nobody_is_left, clean),

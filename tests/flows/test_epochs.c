@@ -351,11 +351,59 @@ static void test_refusals(void **state)
 	ow_epochs_writer_free(NULL);
 }
 
+/* A copy, epoch by epoch: the same epochs and sums; places in other files and bytes that are no epoch are refused. */
+static void test_copy(void **state)
+{
+	(void)state;
+	struct ow_epoch_info info = make_info();
+	struct ow_epochs_writer *writer = create(&info, false), *copy;
+	struct ow_epochs_copy next;
+	struct ow_error err;
+	unlink(other_path);
+	assert_int_equal(ow_epochs_create(other_path, &info, true, &copy, &err), 0);
+	unsigned copied = 0;
+	for (unsigned n = 0; n < 40; n += 8) {
+		append(writer, &info, n, n + 8);
+		for (;;) {
+			struct ow_epochs_place place = ow_epochs_place(copy);
+			assert_int_equal(place.epochs, copied);
+			int r = ow_epochs_copy_next(writer, &place, &next, &err);
+			if (r == 1)
+				break;
+			assert_int_equal(r, 0);
+			assert_int_equal(ow_epochs_copy_append(copy, &next, &err), 0);
+			free(next.bytes);
+			copied++;
+		}
+		assert_int_equal(copied, n + 8);
+		/* It goes on after a restart. */
+		ow_epochs_writer_free(copy);
+		assert_int_equal(ow_epochs_create(other_path, &info, true, &copy, &err), 0);
+	}
+	assert_int_equal(size_of(path), size_of(other_path));
+	struct ow_epochs_place place = ow_epochs_place(copy), other = place;
+	other.check++;
+	assert_int_equal(ow_epochs_copy_next(writer, &other, &next, &err), -ESTALE);
+	other = (struct ow_epochs_place){.epochs = place.epochs + 1, .check = place.check};
+	assert_int_equal(ow_epochs_copy_next(writer, &other, &next, &err), -ESTALE);
+	assert_int_equal(ow_epochs_copy_next(writer, &(struct ow_epochs_place){0}, &next, &err), 0);
+	for (size_t cut = 0; cut < next.size; cut++) {
+		struct ow_epochs_copy part = {next.bytes, cut, 0};
+		assert_int_equal(ow_epochs_copy_append(copy, &part, &err), -EINVAL);
+	}
+	next.count_bytes = (uint32_t)next.size + 1;
+	assert_int_equal(ow_epochs_copy_append(copy, &next, &err), -EINVAL);
+	assert_int_equal(ow_epochs_place(copy).bytes, place.bytes);
+	free(next.bytes);
+	ow_epochs_writer_free(copy);
+	ow_epochs_writer_free(writer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums), cmocka_unit_test(test_cut),      cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_kill), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_kill), cmocka_unit_test(test_refusals), cmocka_unit_test(test_copy),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

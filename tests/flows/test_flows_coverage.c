@@ -2,7 +2,8 @@
 /*
  * Whether the 95 % intervals of per-flow means contain the truth, with one clean counter and with ten thousand.
  * Simulated flows whose delays are similar, differ by factors, are of two kinds, grow with the flow's size or change
- * with time; with and without loss, with flows of one packet and of up to 1000.
+ * with time, or are all the same; with and without loss, with flows of one packet and of up to 1000, with one that is larger
+ * than all others, and with packets that two threads count.
  */
 #include "../effort.h"
 #include "base/random.h"
@@ -19,8 +20,8 @@
 #define SEED   4
 #define SPREAD 16 /* counters of a flow in COLATE's form */
 
-enum shape { ALIKE, BY_FACTORS, TWO_KINDS, BY_SIZE, BY_TIME, SHAPES };
-static const char *const shape_name[SHAPES] = {"alike", "by factors", "two kinds", "by size", "by time"};
+enum shape { ALIKE, BY_FACTORS, TWO_KINDS, BY_SIZE, BY_TIME, SHAPES, SAME = SHAPES };
+static const char *const shape_name[] = {"alike", "by factors", "two kinds", "by size", "by time", "same"};
 
 struct scenario {
 	enum shape shape;
@@ -31,6 +32,8 @@ struct scenario {
 	double loss;
 	int runs;
 	size_t for_stddev; /* counters beside the banks; then standard deviations are judged */
+	unsigned huge;     /* packets of the first flow; 0 = as the others */
+	bool threads;      /* two threads at each point, which both see packets of each flow */
 };
 
 struct count {
@@ -39,7 +42,7 @@ struct count {
 
 /* One recording: what both points have, and the truth. */
 struct scene {
-	struct ow_colate *a, *b;
+	struct ow_colate *a, *b, *other_a, *other_b; /* other: of a second thread */
 	struct ow_flow_load *load;
 	double *mean, *stddev;
 	size_t flows;
@@ -55,6 +58,8 @@ static double normal(struct ow_random *random)
 static double own_delay(struct ow_random *random, enum shape shape, double packets, double at)
 {
 	switch (shape) {
+	case SAME:
+		return 8e6;
 	case ALIKE:
 		return 8e6 + 1e6 * normal(random);
 	case BY_FACTORS:
@@ -94,15 +99,19 @@ static void add_flow(struct scene *scene, const struct scenario *s, struct ow_ra
 {
 	uint64_t flow = ow_random_u64(random);
 	unsigned packets = (unsigned)fmin(s->packets, 1 / (ow_random_unit(random) + 1e-9)), received = 0;
+	packets = f == 0 && s->huge ? s->huge : packets;
 	double start = ow_random_unit(random), own = own_delay(random, s->shape, packets, start);
 	int64_t first = (int64_t)(1e9 * start);
 	for (unsigned i = 0; i < packets; i++) {
 		uint64_t id = ow_random_u64(random);
-		int64_t sent = first + i * 1000, delay = (int64_t)(own * (0.9 + 0.2 * ow_random_unit(random)));
-		ow_colate_add(scene->a, &(struct ow_flow_sighting){flow, id, sent}, 1);
+		double jitter = s->shape == SAME ? 1 : 0.9 + 0.2 * ow_random_unit(random);
+		int64_t sent = first + i * 1000, delay = (int64_t)(own * jitter);
+		ow_colate_add(s->threads && i % 2 ? scene->other_a : scene->a,
+		              &(struct ow_flow_sighting){flow, id, sent}, 1);
 		if (ow_random_unit(random) < s->loss)
 			continue;
-		ow_colate_add(scene->b, &(struct ow_flow_sighting){flow, id, sent + delay}, 1);
+		ow_colate_add(s->threads && i % 3 ? scene->other_b : scene->b,
+		              &(struct ow_flow_sighting){flow, id, sent + delay}, 1);
 		scene->mean[f] += (double)delay;
 		scene->stddev[f] += (double)delay * (double)delay;
 		received++;
@@ -144,8 +153,12 @@ static void scene_init(struct scene *scene, const struct scenario *s, struct ow_
 	assert_true(scene->load && scene->mean && scene->stddev);
 	assert_int_equal(ow_colate_create(&params, &scene->a, NULL), 0);
 	assert_int_equal(ow_colate_create(&params, &scene->b, NULL), 0);
+	assert_int_equal(ow_colate_create(&params, &scene->other_a, NULL), 0);
+	assert_int_equal(ow_colate_create(&params, &scene->other_b, NULL), 0);
 	for (size_t f = 0; f < scene->flows; f++)
 		add_flow(scene, s, random, f);
+	assert_int_equal(ow_colate_merge(scene->a, scene->other_a, NULL), 0);
+	assert_int_equal(ow_colate_merge(scene->b, scene->other_b, NULL), 0);
 	assert_int_equal(ow_flows_difference(scene->a, scene->b, &scene->data, NULL), 0);
 	scene->data.flow = scene->load;
 	scene->data.flows = scene->flows;
@@ -158,6 +171,8 @@ static void scene_done(struct scene *scene)
 	ow_flows_done(&scene->data);
 	ow_colate_free(scene->a);
 	ow_colate_free(scene->b);
+	ow_colate_free(scene->other_a);
+	ow_colate_free(scene->other_b);
 	free(scene->load);
 	free(scene->mean);
 	free(scene->stddev);
@@ -284,6 +299,33 @@ static void test_colate(void **state)
 		}
 }
 
+/* Flows that are all the same, one that is larger than all others together, points with two threads. */
+static void test_hard(void **state)
+{
+	(void)state;
+	static const size_t counters[] = {12, 100, 1000};
+	struct ow_random random;
+	ow_random_seed(&random, SEED + 5);
+	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+		for (int loss = 0; loss < 2; loss++) {
+			struct scenario s = {.shape = SAME,
+			                     .estimator = OW_FLOWS_BANKS,
+			                     .counters = counters[i],
+			                     .packets = 1000,
+			                     .loss = loss ? 0.02 : 0,
+			                     .runs = RUN_COUNT(i < 2 ? 30 : 3)};
+			judge(&s, &random);
+			for (s.shape = ALIKE; s.shape < SHAPES; s.shape++) {
+				s.huge = 100 * (unsigned)counters[i];
+				s.threads = false;
+				judge(&s, &random);
+				s.huge = 0;
+				s.threads = true;
+				judge(&s, &random);
+			}
+		}
+}
+
 static void test_stddev(void **state)
 {
 	(void)state;
@@ -305,7 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean_counters), cmocka_unit_test(test_many_counters),
 		cmocka_unit_test(test_loss),           cmocka_unit_test(test_colate),
-		cmocka_unit_test(test_stddev),
+		cmocka_unit_test(test_stddev),         cmocka_unit_test(test_hard),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

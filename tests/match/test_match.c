@@ -428,6 +428,23 @@ static void case_6_superframes_of_all_sizes(void **state)
 	scenario_exact("duplicates", superframes_twice);
 }
 
+/* Flows of few segments, of which some lose all full ones: what is left of a superframe is not the size of a segment. */
+static void case_6_superframes_that_lose_their_full_segments(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		struct scenario s;
+		scenario_init(&s, "few segments");
+		jumbo_superframes(&s);
+		s.sim.packets = 4000;
+		s.sim.seed = seed;
+		s.sim.loss.ratio = 0.02;
+		scenario_run(&s);
+		scenario_check(&s);
+		scenario_done(&s);
+	}
+}
+
 /* Data that is sent again while the first may still be on its way: few, and told. */
 static void case_6_superframes_sent_again(void **state)
 {
@@ -744,6 +761,7 @@ int main(void)
 		CASE(case_5_identical_packets_in_doubt),
 		CASE(case_6_superframes),
 		CASE(case_6_superframes_of_all_sizes),
+		CASE(case_6_superframes_that_lose_their_full_segments),
 		CASE(case_6_superframes_sent_again),
 		CASE(case_7_both_directions),
 		CASE(case_7_estimated_clocks),

@@ -14,7 +14,7 @@ IDENTICAL = "identical|repeat|ambiguous|period"
 COUNTS = "so that both counts"  # .. are off, because of identical packets
 DELAYS = COUNTS + "|keeps the order"
 # Warnings that say how the result was made, and excuse nothing.
-INFORMATION = r"offset is estimated(:| from one direction)|were cut into the segments of the wire|those\s+of the fragments|corrected for that|flows of which"
+INFORMATION = r"offset is estimated(:| from one direction)|were cut into the segments of the wire|segments are taken to be as long|those\s+of the fragments|corrected for that|flows of which"
 QUANTILE_ERROR = 0.001  # what the documentation promises
 
 

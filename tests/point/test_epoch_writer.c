@@ -120,13 +120,107 @@ static void loses(void **state)
 	expect_epochs(10);
 }
 
+#define FLOWS  40
+#define SLOW   17
+#define ALL_NS INT64_C(1000000)
+#define ITS_NS INT64_C(5000000)
+
+/* An epoch of both recordings: flows of eight packets, of which one takes five times as long as the others. */
+static void add_pair(struct ow_epoch_writer *writer, const struct ow_config_flows *flows, unsigned n)
+{
+	for (unsigned side = 0; side < 2; side++) {
+		struct ow_epoch epoch;
+		struct ow_error err;
+		assert_int_equal(ow_epoch_init(&flows->info, true, &epoch, &err), 0);
+		for (unsigned i = 0; i < 8 * FLOWS; i++) {
+			const struct ow_flow_key of = {.version = 4, .proto = 6, .sport = (uint16_t)(i % FLOWS + 1)};
+			const struct ow_flow_key *key = &of;
+			uint64_t flow = ow_flow_hash(flows->info.params.seed, key);
+			int64_t delay = side == 0 ? 0 : i % FLOWS == SLOW ? ITS_NS : ALL_NS;
+			const struct ow_flow_sighting stamp = {flow, (uint64_t)n << 32 | i,
+			                                       BEGIN + n * MINUTE + i * 1000 + delay};
+			ow_colate_add(epoch.colate, &stamp, 1);
+			ow_flow_counts_add(epoch.counts, &stamp, &key, 1);
+		}
+		epoch.epochs = 1;
+		epoch.begin_ns = BEGIN + n * MINUTE;
+		epoch.end_ns = epoch.begin_ns + MINUTE;
+		ow_epoch_writer_add(writer, side, &epoch);
+	}
+}
+
+/* A recording that is compared with the one before it tells its worst flows when the next interval is over. */
+static void tells_the_worst(void **state)
+{
+	(void)state;
+	struct ow_config_flows flows[2];
+	struct ow_worst_flows worst;
+	char file[2][80];
+	struct ow_error err = {""};
+	struct ow_epoch_writer *writer = open_writer(&flows[0]);
+	ow_epoch_writer_free(writer);
+	unlink(path);
+	flows[0].info.counts = true;
+	flows[1] = flows[0];
+	for (int side = 0; side < 2; side++) {
+		snprintf(file[side], sizeof file[side], "%s/%c.epochs", folder, "ab"[side]);
+		flows[side].file = file[side];
+	}
+	flows[1].from = file[0];
+	if (ow_epoch_writer_create(&(struct ow_config){.flows = flows, .flows_count = 2}, &writer, &err) < 0)
+		fail_msg("%s", err.text);
+	add_pair(writer, flows, 0);
+	for (unsigned n = 1; n < 4; n++) {
+		add_pair(writer, flows, n);
+		bool found = false;
+		for (int i = 0; i < 3000 && !(found = ow_epoch_writer_worst(writer, &worst)); i++)
+			usleep(10000);
+		assert_true(found);
+		char begin[80], *at = NULL;
+		snprintf(begin, sizeof begin, "\"begin_ns\": %lld,", (long long)(BEGIN + (n - 1) * MINUTE));
+		if (!worst.json || !(at = strstr(worst.json, "\"sport\": 18,")) || !strstr(worst.json, begin) ||
+		    strchr(worst.json, '\n') != worst.json + strlen(worst.json) - 1)
+			fail_msg("'%s' / %s", worst.json ? worst.json : worst.line.text, begin);
+		/* It is the first of those that are told, and the line names it. */
+		assert_ptr_equal(at, strstr(worst.json, "\"sport\":"));
+		assert_non_null(strstr(worst.line.text, ":18 >"));
+		free(worst.json);
+		assert_false(ow_epoch_writer_worst(writer, &worst));
+	}
+	ow_epoch_writer_free(writer);
+	for (int side = 0; side < 2; side++)
+		unlink(file[side]);
+}
+
+/* Without the other recording nothing is known, and that is said. */
+static void tells_why_not(void **state)
+{
+	(void)state;
+	struct ow_config_flows flows;
+	struct ow_worst_flows worst = {0};
+	struct ow_error err = {""};
+	struct ow_epoch_writer *writer = open_writer(&flows);
+	ow_epoch_writer_free(writer);
+	flows.from = "/nowhere/a.epochs";
+	if (ow_epoch_writer_create(&(struct ow_config){.flows = &flows, .flows_count = 1}, &writer, &err) < 0)
+		fail_msg("%s", err.text);
+	add(writer, &flows, 200, 202);
+	for (int i = 0; i < 3000 && !ow_epoch_writer_worst(writer, &worst); i++)
+		usleep(10000);
+	assert_null(worst.json);
+	if (!strstr(worst.line.text, "is not known") || !strstr(worst.line.text, "/nowhere/a.epochs"))
+		fail_msg("'%s'", worst.line.text);
+	ow_epoch_writer_free(writer);
+}
+
 int main(void)
 {
 	signal(SIGXFSZ, SIG_IGN);
 	if (!mkdtemp(folder))
 		return 1;
 	snprintf(path, sizeof path, "%s/flows.epochs", folder);
-	const struct CMUnitTest tests[] = {cmocka_unit_test(waits), cmocka_unit_test(loses)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(waits), cmocka_unit_test(loses),
+	                                   cmocka_unit_test(tells_the_worst), cmocka_unit_test(tells_why_not)};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(path);
 	rmdir(folder);

@@ -51,9 +51,10 @@ static void header_names_each_field(void **state)
 	ow_report_csv_header(out);
 	fclose(out);
 	assert_string_equal(
-		text, "fate,direction,ambiguous,number_a,number_b,time_a_ns,time_b_ns,delay_ns,packets,bytes,"
-		      "proto,src,sport,dst,dport,delay_least_ns,delay_most_ns,protocol_name,time_a,time_b,after_a_s,"
-		      "after_b_s,resends\n");
+		text,
+		"fate,direction,ambiguous,number_a,number_b,time_a_ns,time_b_ns,delay_ns,packets,bytes,"
+		"proto,src,sport,dst,dport,delay_least_ns,delay_most_ns,protocol_name,time_a_utc,time_b_utc,after_a_s,"
+		"after_b_s,resends\n");
 	assert_int_equal(fields(text), 23);
 	free(text);
 }
@@ -118,15 +119,15 @@ static void later_columns(void **state)
 	                                .time_ns = {INT64_C(1700000000123456789), 1},
 	                                .flow = &flow,
 	                                .resends = 77};
-	check_later(&event, ",udp,2023-11-14T22:13:20.123456789Z,1970-01-01T00:00:00.000000001Z,"
+	check_later(&event, ",udp,2023-11-14T22:13:20.123456789,1970-01-01T00:00:00.000000001,"
 	                    "1700000000.123455889,-0.000000899,77\n");
 	flow.proto = 112;
 	event.number[OW_SIDE_A] = event.resends = 0;
 	event.time_ns[OW_SIDE_B] = -1;
-	check_later(&event, ",112,,1969-12-31T23:59:59.999999999Z,,-0.000000901,\n");
+	check_later(&event, ",112,,1969-12-31T23:59:59.999999999,,-0.000000901,\n");
 	flow.version = 0;
 	flow.ethertype = 0x806;
-	check_later(&event, ",0x0806,,1969-12-31T23:59:59.999999999Z,,-0.000000901,\n");
+	check_later(&event, ",0x0806,,1969-12-31T23:59:59.999999999,,-0.000000901,\n");
 }
 
 static void intervals(void **state)
@@ -151,9 +152,9 @@ static void intervals(void **state)
 	ow_report_csv_intervals(out, &report);
 	fclose(out);
 	assert_string_equal(strchr(text, '\n') + 1,
-	                    "2023-11-14T22:13:20.000000000Z,1700000000000000000,0.000000000,a_to_b,0,0,0,0,0,0,0,0,0"
+	                    "2023-11-14T22:13:20.000000000,1700000000000000000,0.000000000,a_to_b,0,0,0,0,0,0,0,0,0"
 	                    ",,,,,,,,,,\n"
-	                    "2023-11-14T22:13:20.500000000Z,1700000000500000000,0.500000000,a_to_b,4,3,3,1,0,0,0,0,3"
+	                    "2023-11-14T22:13:20.500000000,1700000000500000000,0.500000000,a_to_b,4,3,3,1,0,0,0,0,3"
 	                    ",0.25,2.5,1,1,4,2,3,3,4,4\n");
 	*strchr(text, '\n') = 0;
 	assert_int_equal(fields(text), 23);

@@ -219,6 +219,11 @@ static void last_minute(void **state)
 	assert_int_equal(ask("SELECT sum(intervals) FROM hour"), 120);
 	assert_int_equal(ow_store_trim(store, &limits, BASE + 800 * SECOND, &err), 0);
 	assert_int_equal(ask("SELECT sum(intervals) FROM hour"), 130);
+	/* The rest of a minute that was added up is unknown, too. */
+	add_seconds(store, 200, 250);
+	assert_int_equal(ow_store_commit(store, NULL), 0);
+	assert_int_equal(ask("SELECT sum(intervals) FROM minute"), 240);
+	assert_int_equal(ask("SELECT sum(intervals_unknown) FROM day"), 5 + 70);
 	ow_store_close(store);
 }
 
@@ -457,8 +462,8 @@ static void full_while_converting(void **state)
 
 /* -- kill -9 ------------------------------------------------------------------------------------------------------ */
 
-/* Two lanes, provisional and final results, late ones, and a clock that jumps. */
-static void write_until_killed(uint64_t seed, int64_t second)
+/* Two lanes, provisional and final results, late ones, and a clock that jumps. Says when each second is stored. */
+static void write_until_killed(uint64_t seed, int64_t second, int said)
 {
 	struct ow_random random;
 	struct ow_store *store = store_open();
@@ -477,10 +482,21 @@ static void write_until_killed(uint64_t seed, int64_t second)
 					_exit(1);
 			}
 		}
-		if (ow_store_commit(store, &err) < 0)
+		if (ow_store_commit(store, &err) < 0 || write(said, "", 1) != 1)
 			_exit(1);
 		if (ow_random_below(&random, 300) == 0)
 			second -= 120;
+	}
+}
+
+/* Until the process has stored so many seconds: how long that takes says nothing. */
+static void wait_for_seconds(int said, uint64_t seconds)
+{
+	char bytes[256];
+	while (seconds) {
+		ssize_t n = read(said, bytes, seconds < sizeof bytes ? seconds : sizeof bytes);
+		assert_true(n > 0);
+		seconds -= (uint64_t)n;
 	}
 }
 
@@ -491,11 +507,16 @@ static void killed(void **state)
 	ow_random_seed(&random, 7);
 	for (int run = 0; run < 10; run++) {
 		int64_t second = run ? ask("SELECT max(start_ns) FROM result") / SECOND - BASE / SECOND : 0;
+		int said[2];
+		assert_int_equal(pipe(said), 0);
 		pid_t child = fork();
 		if (child == 0)
-			write_until_killed((uint64_t)run, second + 1);
-		usleep(20000 + (useconds_t)ow_random_below(&random, 60000));
+			write_until_killed((uint64_t)run, second + 1, said[1]);
+		close(said[1]);
+		wait_for_seconds(said[0], 1 + ow_random_below(&random, 300));
+		usleep((useconds_t)ow_random_below(&random, 1000));
 		assert_int_equal(kill(child, SIGKILL), 0);
+		close(said[0]);
 		int status;
 		waitpid(child, &status, 0);
 		assert_true(WIFSIGNALED(status));

@@ -690,6 +690,8 @@ static void csv(void **state)
 	assert_ptr_equal(strstr(text, "segment,class,from_point,to_point,start_ns,"), text);
 	assert_non_null(
 		strstr(text, "\nlondon-paris,\"a,\"\"b\"\"\",london,paris,1700000599250000000,1000000000,599,1,"));
+	assert_non_null(strstr(text, ",start_utc\n"));
+	assert_string_equal(text + size - strlen(",2023-11-14T22:23:19.250\n"), ",2023-11-14T22:23:19.250\n");
 	free(text);
 	ow_stored_close(stored);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of measurement points share: points as processes, a cable between them that can be cut, the truth."""
 import collections
+import concurrent.futures
 import json
 import os
 import re
@@ -8,12 +9,15 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+import unittest
 
 import command
 
+SIDE_BY_SIDE = 4  # tests with networks of their own
 PATIENCE = 40  # seconds for what takes one; sanitizers and a busy machine are slow
 
 
@@ -216,3 +220,27 @@ class Case(command.Case):
         self.assertEqual(r["received"], r["matched"] + r["late_received"] + r["extra"], r)
         if r["final"]:
             self.assertGreaterEqual(r["sent"], 0)
+
+
+def all_names(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from all_names(test)
+        else:
+            yield f"{type(test).__name__}.{test._testMethodName}"
+
+
+def run_all(module, path):
+    """All tests of a module, several networks at a time; with arguments, as unittest does."""
+    if len(sys.argv) > 1:
+        unittest.main(module)
+
+    def run_one(name):
+        return subprocess.run([sys.executable, path, "-v", name], capture_output=True, text=True)
+
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for done in pool.map(run_one, all_names(unittest.defaultTestLoader.loadTestsFromModule(module))):
+            print(done.stdout + done.stderr, flush=True)
+            failed += done.returncode != 0
+    sys.exit(failed != 0)

@@ -177,7 +177,8 @@ class Nats:
         self.wait()
 
     def configuration(self, i):
-        text = (f'server_name: n{i}\nlisten: "127.0.0.1:{self.ports[i]}"\nhttp: "127.0.0.1:{self.monitors[i]}"\n'
+        # As `oneway fleet init` has it.
+        text = (f'server_name: n{i}\nlisten: "127.0.0.1:{self.ports[i]}"\nhttp: "127.0.0.1:{self.monitors[i]}"\nping_interval: "10s"\n'
                 f'jetstream {{ store_dir: "{self.folder}/n{i}", max_file_store: 20GB }}\n')
         if len(self.ports) > 1:
             routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in self.routes)

@@ -349,6 +349,22 @@ class Attacks(unittest.TestCase):
             until(told, lambda: str(self.fleet.status()["paris"]), 20)
         client.close()
 
+    def test_pipes_and_links_in_the_folder(self):
+        """Who can write into the fleet's folder, and is not its owner, cannot make its commands wait, or write elsewhere."""
+        folder, victim = self.fleet.folder, os.path.join(self.fleet.root, "victim")
+        pathlib.Path(victim).write_text("precious")
+        for name in sorted(n for n in os.listdir(folder) if os.path.isfile(os.path.join(folder, n))):
+            path = os.path.join(folder, name)
+            os.rename(path, path + ".kept")
+            for make, part in ((os.mkfifo, ["status"]), (lambda at: os.symlink("/dev/zero", at), ["enroll", "lima"]),
+                               (lambda at: os.symlink(victim, at), ["revoke", "nobody"])):
+                make(path)
+                self.assertIn(command.oneway("fleet", *part, "--dir", folder).returncode, (0, 1, 3), (name, part))
+                os.unlink(path)
+                self.assertEqual(pathlib.Path(victim).read_text(), "precious", name)
+            os.rename(path + ".kept", path)
+        self.assertLessEqual({"london", "paris"}, set(self.fleet.status()))
+
     def test_slow_clients(self):
         """Connections that say nothing, or a byte now and then, are cut; then a point of the same address gets in."""
         idle = [socket.create_connection(("127.0.0.1", self.fleet.serve_port)) for _ in range(6)]

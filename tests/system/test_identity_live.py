@@ -269,4 +269,4 @@ if __name__ == "__main__":
     if not shutil.which("ip") or not shutil.which("nft") or os.geteuid() != 0:
         print("needs root, ip(8) and nft(8)", file=sys.stderr)
         sys.exit(77)
-    unittest.main(verbosity=2)
+    points.run_all(sys.modules["__main__"], __file__)

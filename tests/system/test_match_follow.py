@@ -212,6 +212,28 @@ class Follow(command.Case):
         self.assertEqual({r["cause_code"] for r in unknown}, {"was_cut_off"})
         self.assertLessEqual(len(unknown), 2)
 
+    def test_formats(self):
+        """ERF and snoop give the counts of pcap; snoop has microseconds."""
+        self.make("--loss", "0.05")
+        erf, snoop = self.path("a.erf"), self.path("b.snoop")
+        with open(erf, "wb") as f:
+            for t, frame in command.read_pcap(self.a):
+                fraction = (t % 10**9 * 2**32 + 10**9 // 2) // 10**9
+                f.write(struct.pack("<II", fraction, t // 10**9) + struct.pack(">BBHHH", 2, 4, 18 + len(frame), 0, len(frame)) + b"\0\0" + frame)
+        with open(snoop, "wb") as f:
+            f.write(b"snoop\0\0\0" + struct.pack(">II", 2, 4))
+            for t, frame in command.read_pcap(self.b):
+                padding = bytes(-len(frame) % 4)
+                f.write(struct.pack(">IIIIII", len(frame), len(frame), 24 + len(frame) + len(padding), 0, t // 10**9, t % 10**9 // 1000))
+                f.write(frame + padding)
+        counts = []
+        for a, b in ((self.a, self.b), (erf, snoop)):
+            self.follow(a, b, "--until", "+5s", "--one-direction")
+            self.assertEqual(self.process.wait(timeout=PATIENCE), 0, self.errors())
+            counts.append([(r["start_ns"], r["status"], r["sent"], r["lost"]) for r in self.results()])
+        self.assertGreater(sum(lost or 0 for _, _, _, lost in counts[0]), 0)
+        self.assertEqual(*counts)
+
     def test_grows_at_one_point_only(self):
         self.make()
         writers = self.run_writers(Writer(self.a, self.path("x.pcap")), Writer(self.b, self.path("y.pcap"), until=1500))

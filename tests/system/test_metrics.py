@@ -179,6 +179,7 @@ class Prometheus:
 
 class Scrape(points.Case):
     def pair(self, packets):
+        """2000 packets a second. A point ends with its capture: that must be long after the test, however busy the machine is."""
         self.simulate("--rate", 2000, "--reverse", 0.4, "--loss", 0.02, "--delay", "weibull:5ms,0.7", "--seed", 12, packets=packets)
         self.keys("psk")
         paris = self.start(self.write("paris.yaml", POINT.format(name="paris", file="b.pcap", more=PARIS)))
@@ -197,7 +198,7 @@ class Scrape(points.Case):
         return value
 
     def test_pages(self):
-        london, paris = self.pair(12000)
+        london, paris = self.pair(100000)
         here, there = (f"http://{self.address(p)}" for p in (london, paris))
         self.wait_until(lambda: 'oneway_packets_sent_total{segment="x",class="all",from="london",to="paris"}' in get(here + "/metrics")[2])
         self.assertEqual(get(here + "/healthz")[::2], (200, "measuring\n"))
@@ -259,7 +260,7 @@ class Scrape(points.Case):
     @needs_prometheus
     def test_prometheus(self):
         """What Prometheus says is what the points say, interval by interval."""
-        london, paris = self.pair(60000)
+        london, paris = self.pair(200000)
         server = Prometheus(self, [self.address(london), self.address(paris)])
         server.wait_ready()
         # Some seconds of scrapes, so that there are rates.

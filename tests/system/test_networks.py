@@ -4,7 +4,6 @@
 Clocks that are apart are in test_clock_steps.py.
 
 Without arguments all tests run, several networks at a time."""
-import concurrent.futures
 import contextlib
 import json
 import os
@@ -20,7 +19,6 @@ import networks
 import points
 import router
 
-SIDE_BY_SIDE = 4
 SECONDS = 4
 RATE = 1000
 # Some 2 % of what goes to b, by m.
@@ -570,29 +568,5 @@ class OneRouter(Case):
         self.assertEqual(self.total(forth, "sent", "lost", "extra", "unshared_sent", "unshared_received"), [RATE * SECONDS, 0, 0, 3000, 1000], brief(forth))
 
 
-def all_names(suite):
-    for test in suite:
-        if isinstance(test, unittest.TestSuite):
-            yield from all_names(test)
-        else:
-            yield f"{type(test).__name__}.{test._testMethodName}"
-
-
-def run_all(module, path):
-    """All tests of a module, several networks at a time; with arguments, as unittest does."""
-    if len(sys.argv) > 1:
-        unittest.main(module)
-
-    def run_one(name):
-        return subprocess.run([sys.executable, path, "-v", name], capture_output=True, text=True)
-
-    failed = 0
-    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        for done in pool.map(run_one, all_names(unittest.defaultTestLoader.loadTestsFromModule(module))):
-            print(done.stdout + done.stderr, flush=True)
-            failed += done.returncode != 0
-    sys.exit(failed != 0)
-
-
 if __name__ == "__main__":
-    run_all(sys.modules["__main__"], __file__)
+    points.run_all(sys.modules["__main__"], __file__)

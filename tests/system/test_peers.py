@@ -328,4 +328,4 @@ class OnePeerGone(Case):
 
 
 if __name__ == "__main__":
-    test_networks.run_all(sys.modules["__main__"], __file__)
+    points.run_all(sys.modules["__main__"], __file__)

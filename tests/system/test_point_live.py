@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -150,6 +151,27 @@ class Live(points.Case):
             total = [s for s in summary if s["from"] == way][0]
             self.assertEqual((total["sent"], total["matched"], total["lost"]), (count, count, 0))
             self.assertGreater(total["delay_ns"]["mean"], 0)
+
+    def test_order_at_the_end(self):
+        """The peer ends, and answers late: the final results of the last intervals come before those of the time after."""
+        london, paris = self.pair("interval: 500ms\n    wait: 1s")
+        london.wait_for("agreed on", 2)
+        time.sleep(2.2)
+        paris.stop()
+        time.sleep(0.2)  # it has told where its lanes end
+        paris.stop(signal.SIGSTOP)
+        time.sleep(1.7)
+        paris.stop(signal.SIGCONT)
+        london.wait_for("paris: has left")
+        time.sleep(1)
+        london.stop()
+        results, _ = london.end()
+        for way in ("london", "paris"):
+            final = [r for r in results if r["final"] and r["from"] == way]
+            numbers = [r["interval"] for r in final]
+            self.assertEqual(numbers, list(range(numbers[0], numbers[0] + len(numbers))), way)
+            self.assertEqual(final[-1]["status"], "unknown", "the time after")
+        paris.end()
 
     def test_restart(self):
         """A peer that has died is not loss; when it is back new lanes are agreed on, and the old ones are summed up."""

@@ -12,7 +12,9 @@
 #include "base/bytes.h"
 #include "base/time.h"
 #include "capture/file/capture_format.h"
+#include "capture/file/erf.h"
 #include "capture/file/pcapng.h"
+#include "capture/file/snoop.h"
 #include "capture/file/unpack.h"
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +41,8 @@ struct interface {
 struct ow_capture_decoder {
 	const char *name;
 	struct ow_capture_decoder_info info;
-	enum { BEGINNING, CLASSIC, NEXT_GENERATION } format;
+	enum { BEGINNING, CLASSIC, NEXT_GENERATION, RECORDS } format;
+	const struct ow_record_format *records; /* of RECORDS */
 	bool big_endian;
 	int64_t tick_ns; /* of classic pcap */
 	uint64_t number; /* records so far */
@@ -391,14 +394,71 @@ static int take_block(struct ow_capture_decoder *d, struct ow_frame *ret_frame, 
 	return r == 1 ? 1 : -EAGAIN;
 }
 
+/* -- snoop and ERF ------------------------------------------------------------------------------------------------- */
+
+static int begin_records(struct ow_capture_decoder *d, const struct ow_record_format *format)
+{
+	d->records = format;
+	d->format = RECORDS;
+	d->info.begun = true;
+	take(d, format->header);
+	return 1;
+}
+
+/* Returns 1, 0 if bytes are missing, or an error. */
+static int snoop_header(struct ow_capture_decoder *d, struct ow_error *err)
+{
+	if (d->end - d->next < OW_SNOOP_HEADER)
+		return 0;
+	int r = ow_snoop_begin(d->plain + d->next, d->name, &d->info.linktype, err);
+	return r < 0 ? r : begin_records(d, &ow_snoop_format);
+}
+
+/* A record. Returns 1 with a frame, 0 if bytes are missing, -EAGAIN if it has no frame, or another error. */
+static int take_record(struct ow_capture_decoder *d, struct ow_frame *ret_frame, struct ow_error *err)
+{
+	const uint8_t *p = d->plain + d->next;
+	size_t there = d->end - d->next;
+	if (there < d->records->record)
+		return 0;
+	size_t length = d->records->length(p);
+	if (!length)
+		return damaged(d, "its length is not possible", err);
+	if (there < length)
+		return 0;
+	int packets = d->records->parse(d->info.linktype, p, length, ret_frame);
+	if (packets < 0)
+		return damaged(d, "its lengths contradict each other", err);
+	if (packets && d->records == &ow_erf_format && !d->number)
+		d->info.linktype = ret_frame->linktype;
+	d->info.dropped = d->records->dropped(p, d->info.dropped);
+	d->number += (uint64_t)packets;
+	take(d, length);
+	return packets ? 1 : -EAGAIN;
+}
+
 /* -- frames -------------------------------------------------------------------------------------------------------- */
 
-/* Whether a capture may begin with these few bytes: all formats and methods of compression show it by the first four. */
+/* Whether these are characters and nothing else. */
+static bool is_text(const uint8_t *p, size_t size)
+{
+	size_t length = 0;
+	while (length < size && ((p[length] >= ' ' && p[length] <= '~') || p[length] == '\n' || p[length] == '\r'))
+		length++;
+	return size && length == size;
+}
+
+/*
+ * Whether a capture may begin with these few bytes: all formats and methods of compression but ERF show it by the first four.
+ * A text is not taken for ERF: it may be a prompt that nothing follows.
+ */
 static bool may_begin(const uint8_t *p, size_t size)
 {
 	static const uint8_t magic[][4] = {{0xd4, 0xc3, 0xb2, 0xa1}, {0xa1, 0xb2, 0xc3, 0xd4}, {0x4d, 0x3c, 0xb2, 0xa1},
 	                                   {0xa1, 0xb2, 0x3c, 0x4d}, {0x0a, 0x0d, 0x0d, 0x0a}, {0x28, 0xb5, 0x2f, 0xfd},
-	                                   {0x04, 0x22, 0x4d, 0x18}, {0xfd, '7', 'z', 'X'}};
+	                                   {0x04, 0x22, 0x4d, 0x18}, {0xfd, '7', 'z', 'X'},    {'s', 'n', 'o', 'o'}};
+	if (!is_text(p, size))
+		return true;
 	if (size >= 4)
 		size = 4;
 	for (size_t i = 0; i < sizeof magic / sizeof *magic; i++) {
@@ -441,16 +501,19 @@ static int begin(struct ow_capture_decoder *d, struct ow_error *err)
 			d->failed = unpack(d, &d->why);
 		return r;
 	}
+	int erf = ow_erf_begins(p, there);
 	switch (ow_file_kind(p, there)) {
 	case OW_FILE_KIND_CLASSIC:
 		return classic_header(d);
 	case OW_FILE_KIND_PCAPNG:
 		d->format = NEXT_GENERATION;
 		return 1;
+	case OW_FILE_KIND_SNOOP:
+		return snoop_header(d, err);
 	case OW_FILE_KIND_NONE:
-		return refuse(d, p, there, err);
+		return erf < 0 ? refuse(d, p, there, err) : erf ? begin_records(d, &ow_erf_format) : 0;
 	default:
-		return ow_error_set(err, EINVAL, "%s: only pcap and pcapng can be read while they are written",
+		return ow_error_set(err, EINVAL, "%s: this variant of pcap cannot be read while it is written",
 		                    d->name);
 	}
 }
@@ -466,7 +529,9 @@ static int next_frame(struct ow_capture_decoder *d, struct ow_frame *ret_frame, 
 			return r;
 	}
 	do
-		r = d->format == CLASSIC ? classic_record(d, ret_frame, err) : take_block(d, ret_frame, err);
+		r = d->format == CLASSIC   ? classic_record(d, ret_frame, err)
+		    : d->format == RECORDS ? take_record(d, ret_frame, err)
+		                           : take_block(d, ret_frame, err);
 	while (r == -EAGAIN);
 	return r;
 }

@@ -9,8 +9,8 @@
 /*
  * Decodes a capture that is still being written: bytes go in as they come, and the frames that are complete come out. For
  * pipes, remote commands and files that grow, where the next byte may come any time later. pcap (micro- and nanoseconds,
- * both byte orders) and pcapng, each also compressed (capture/file/unpack.h). Everything else about captures that are
- * complete is in capture/file/reader.h.
+ * both byte orders), pcapng, snoop and ERF (which is known by its first two records), each also compressed
+ * (capture/file/unpack.h). Everything else about captures that are complete is in capture/file/reader.h.
  */
 struct ow_capture_decoder;
 

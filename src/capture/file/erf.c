@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "capture/file/capture_format.h"
 
+#define ERF_RECORD     16U /* bytes of the header */
 #define ERF_EXTENSIONS 16U /* of a record; Endace knows 7 types */
 
 enum {
@@ -34,7 +35,7 @@ static uint16_t erf_link(unsigned type)
 /* Bytes before the packet; 0 if there are too many extensions, or more than the record has. */
 static size_t erf_head(const uint8_t *p, size_t length)
 {
-	size_t head = OW_ERF_RECORD;
+	size_t head = ERF_RECORD;
 	bool more = p[8] & 0x80;
 
 	for (unsigned n = 0; more; n++) {
@@ -48,13 +49,13 @@ static size_t erf_head(const uint8_t *p, size_t length)
 	return head > length ? 0 : head;
 }
 
-size_t ow_erf_length(const uint8_t *p)
+static size_t erf_length(const uint8_t *p)
 {
 	unsigned type = p[8] & 0x7f, length = ow_load_be16(p + 10);
-	return length < OW_ERF_RECORD || type == 0 || type > ERF_PAD ? 0 : length;
+	return length < ERF_RECORD || type == 0 || type > ERF_PAD ? 0 : length;
 }
 
-int ow_erf_parse(uint16_t linktype, const uint8_t *p, size_t length, struct ow_frame *ret_frame)
+static int erf_parse(uint16_t linktype, const uint8_t *p, size_t length, struct ow_frame *ret_frame)
 {
 	unsigned type = p[8] & 0x7f;
 	uint32_t len = ow_load_be16(p + 14);
@@ -75,26 +76,28 @@ int ow_erf_parse(uint16_t linktype, const uint8_t *p, size_t length, struct ow_f
 }
 
 /* Some types have a colour in this place. */
-uint64_t ow_erf_dropped(const uint8_t *p, uint64_t before)
+static uint64_t erf_dropped(const uint8_t *p, uint64_t before)
 {
 	unsigned type = p[8] & 0x7f;
 	bool counts = type == ERF_HDLC || type == ERF_ETHERNET || type == ERF_IPV4 || type == ERF_IPV6;
 	return before + (counts ? ow_load_be16(p + 12) : 0);
 }
 
+const struct ow_record_format ow_erf_format = {"ERF", 0, ERF_RECORD, erf_length, erf_parse, erf_dropped};
+
 /*
- * Whether all records in these bytes can be ERF of the years 1990 to 2106, each within a day of the last. *ret_records:
- * how many are whole; *ret_bytes: their length.
+ * Whether the first records in these bytes, at most so many, can be ERF of the years 1990 to 2106, each within a day of the
+ * last. *ret_records: how many are whole; *ret_bytes: their length.
  */
-static bool look_like_erf(const uint8_t *bytes, size_t size, size_t *ret_records, size_t *ret_bytes)
+static bool look_like_erf(const uint8_t *bytes, size_t size, size_t most, size_t *ret_records, size_t *ret_bytes)
 {
 	const uint32_t year_1990 = 631152000, day = 86400;
 	size_t at = 0, records = 0;
 	uint32_t last = 0;
 
-	while (size - at >= OW_ERF_RECORD) {
+	while (records < most && size - at >= ERF_RECORD) {
 		const uint8_t *p = bytes + at;
-		size_t length = ow_erf_length(p);
+		size_t length = erf_length(p);
 		uint32_t s = ow_load_le32(p + 4);
 		if (length == 0 || s < year_1990 || (records && (s > last ? s - last : last - s) > day))
 			return false;
@@ -114,11 +117,11 @@ static bool look_like_erf(const uint8_t *bytes, size_t size, size_t *ret_records
 uint16_t ow_erf_first_link(const uint8_t *bytes, size_t size)
 {
 	struct ow_frame frame;
-	for (size_t at = 0; size - at >= OW_ERF_RECORD;) {
-		size_t length = ow_erf_length(bytes + at);
+	for (size_t at = 0; size - at >= ERF_RECORD;) {
+		size_t length = erf_length(bytes + at);
 		if (length == 0 || length > size - at)
 			break;
-		if (ow_erf_parse(0, bytes + at, length, &frame) == 1)
+		if (erf_parse(0, bytes + at, length, &frame) == 1)
 			return frame.linktype;
 		at += length;
 	}
@@ -128,11 +131,18 @@ uint16_t ow_erf_first_link(const uint8_t *bytes, size_t size)
 bool ow_file_may_be_erf(const uint8_t *bytes, size_t size)
 {
 	size_t records, length;
-	return look_like_erf(bytes, size, &records, &length);
+	return look_like_erf(bytes, size, SIZE_MAX, &records, &length);
 }
 
 bool ow_file_is_erf(const uint8_t *bytes, size_t size)
 {
 	size_t records, length;
-	return look_like_erf(bytes, size, &records, &length) && (records >= 2 || (records == 1 && length == size));
+	return look_like_erf(bytes, size, SIZE_MAX, &records, &length) &&
+	       (records >= 2 || (records == 1 && length == size));
+}
+
+int ow_erf_begins(const uint8_t *bytes, size_t size)
+{
+	size_t records, length;
+	return !look_like_erf(bytes, size, 2, &records, &length) ? -1 : records == 2;
 }

@@ -1,91 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats in which every record begins with its length: snoop (RFC 1761) and ERF (capture/file/erf.h). The file is read into a
- * buffer; frames are pointers into it, and a record that the end of the buffer cuts is moved to its beginning.
- *
- *     snoop file:   "snoop" 0 0 0 | version 4 | link 4                                      (all big-endian)
- *     record:       length on the wire 4 | captured 4 | record 4 | drops so far 4 | seconds 4 | microseconds 4 | bytes, padding
+ * Files in which every record begins with its length (capture/file/record_format.h). The file is read into a buffer; frames are
+ * pointers into it, and a record that the end of the buffer cuts is moved to its beginning.
  */
 #include "capture/file/capture_format.h"
 
-#include "base/bytes.h"
 #include "base/time.h"
 #include "capture/file/erf.h"
+#include "capture/file/snoop.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define FILL_BYTES    ((size_t)256 << 10)
-#define RECORD_MAX    (OW_CAPTURE_CAPLEN_MAX + 4096U) /* with its header and padding */
-#define SNOOP_HEADER  16U
-#define SNOOP_RECORD  24U
-#define SNOOP_VERSION 2U
+#define FILL_BYTES ((size_t)256 << 10)
 
 struct records {
 	struct ow_file_cursor walk;
-	const struct format *format;
+	const struct ow_record_format *format;
 	uint16_t linktype; /* of a snoop file */
 	uint64_t offset;   /* of next in the file */
 	size_t next, end;  /* of the bytes in the buffer that are not returned yet */
-	uint8_t buffer[RECORD_MAX + FILL_BYTES];
+	uint8_t buffer[OW_RECORD_FORMAT_MAX + FILL_BYTES];
 };
-
-struct format {
-	const char *name;
-	size_t header, record; /* bytes of the headers of the file and of a record */
-	/* Length of the record whose header is at p; 0 if it cannot be one. */
-	size_t (*length)(const uint8_t *p);
-	/* The frame of a whole record. Returns 1, 0 if there is no packet in it, or -1 if it is damaged. */
-	int (*parse)(uint16_t linktype, const uint8_t *p, size_t length, struct ow_frame *ret_frame);
-	/* Packets that the capture has dropped, with this record. */
-	uint64_t (*dropped)(const uint8_t *p, uint64_t before);
-};
-
-static uint16_t snoop_link(uint32_t type)
-{
-	static const struct {
-		uint32_t type;
-		uint16_t linktype;
-	} links[] = {{0, 1}, {2, 6}, {4, 1}, {8, 10}, {26, 228}, {27, 229}, {28, 226}};
-
-	for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
-		if (links[i].type == type)
-			return links[i].linktype;
-	}
-	return OW_LINK_UNKNOWN;
-}
-
-static size_t snoop_length(const uint8_t *p)
-{
-	uint32_t length = ow_load_be32(p + 8);
-	return length < SNOOP_RECORD || length > RECORD_MAX ? 0 : length;
-}
-
-static int snoop_parse(uint16_t linktype, const uint8_t *p, size_t length, struct ow_frame *ret_frame)
-{
-	uint32_t len = ow_load_be32(p), caplen = ow_load_be32(p + 4);
-
-	if (caplen > length - SNOOP_RECORD || caplen > OW_CAPTURE_CAPLEN_MAX)
-		return -1;
-	*ret_frame = (struct ow_frame){
-		.time_ns = ow_load_be32(p + 16) * OW_NS_PER_S + ow_load_be32(p + 20) * OW_NS_PER_US,
-		.data = p + SNOOP_RECORD,
-		.caplen = caplen,
-		.len = len < caplen ? caplen : len,
-		.linktype = linktype,
-	};
-	return 1;
-}
-
-static uint64_t snoop_dropped(const uint8_t *p, uint64_t before)
-{
-	uint32_t now = ow_load_be32(p + 12);
-	return now > before ? now : before;
-}
-
-static const struct format snoop_format = {"snoop",      SNOOP_HEADER, SNOOP_RECORD,
-                                           snoop_length, snoop_parse,  snoop_dropped};
-static const struct format erf_format = {"ERF", 0, OW_ERF_RECORD, ow_erf_length, ow_erf_parse, ow_erf_dropped};
 
 static int refill(struct records *r, size_t *ret_got, struct ow_error *err)
 {
@@ -163,7 +100,7 @@ static int records_read(struct ow_file_cursor *walk, struct ow_frame *frames, si
 static int records_rewind(struct ow_file_cursor *walk, struct ow_error *err)
 {
 	struct records *r = (struct records *)walk;
-	uint8_t head[SNOOP_HEADER];
+	uint8_t head[OW_SNOOP_HEADER];
 	size_t got;
 
 	r->next = r->end = 0;
@@ -180,7 +117,7 @@ static void records_free(struct ow_file_cursor *walk)
 static const struct ow_file_cursor_ops ops = {.read = records_read, .rewind = records_rewind, .free = records_free};
 
 /* The caller has rewound the source. */
-static int records_open(struct ow_source *source, const struct format *format, struct ow_reader_info *info,
+static int records_open(struct ow_source *source, const struct ow_record_format *format, struct ow_reader_info *info,
                         struct ow_file_cursor **ret_walk, struct ow_error *err)
 {
 	struct records *r = malloc(sizeof *r);
@@ -204,15 +141,14 @@ static int records_open(struct ow_source *source, const struct format *format, s
 int ow_file_cursor_snoop(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
                          struct ow_file_cursor **ret_walk, struct ow_error *err)
 {
-	int result;
+	uint16_t linktype;
+	int result = ow_snoop_begin(head, ow_source_name(source), &linktype, err);
 
-	if (ow_load_be32(head + 8) != SNOOP_VERSION)
-		return ow_error_set(err, ENOTSUP, "%s: snoop version %u, but only version 2 can be read",
-		                    ow_source_name(source), ow_load_be32(head + 8));
-	result = records_open(source, &snoop_format, info, ret_walk, err);
+	if (result == 0)
+		result = records_open(source, &ow_snoop_format, info, ret_walk, err);
 	if (result < 0)
 		return result;
-	((struct records *)*ret_walk)->linktype = info->linktype = snoop_link(ow_load_be32(head + 12));
+	((struct records *)*ret_walk)->linktype = info->linktype = linktype;
 	info->resolution_ns = OW_NS_PER_US;
 	return 0;
 }
@@ -222,5 +158,5 @@ int ow_file_cursor_erf(struct ow_source *source, uint16_t linktype, struct ow_re
 {
 	info->linktype = linktype; /* records have their own */
 	info->resolution_ns = 1;
-	return records_open(source, &erf_format, info, ret_walk, err);
+	return records_open(source, &ow_erf_format, info, ret_walk, err);
 }
