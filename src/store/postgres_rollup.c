@@ -222,7 +222,7 @@ static int by_first(const void *left, const void *right)
 	return (a->first > b->first) - (a->first < b->first);
 }
 
-/* Ranges that overlap become one. */
+/* Ranges that overlap become one. There is at least one. */
 static void join_ranges(struct work *w)
 {
 	size_t kept = 0;
@@ -234,7 +234,7 @@ static void join_ranges(struct work *w)
 		else if (w->range[i].last > last->last)
 			last->last = w->range[i].last;
 	}
-	w->ranges = w->ranges ? kept + 1 : 0;
+	w->ranges = kept + 1;
 }
 
 /* The lanes of this step: the first ones of the ranges, which then begin behind them. */
@@ -292,7 +292,8 @@ static int take_due(struct work *w, struct ow_error *err)
 	         "DELETE FROM rollup_due WHERE period = %d AND start_ns = %" PRId64 " RETURNING first_lane, last_lane",
 	         (int)w->period, w->start_ns);
 	int r = each_row(w->postgres, sql, take_range, w, err);
-	if (r < 0)
+	/* None: another collector has added it up since it was chosen. */
+	if (r < 0 || !w->ranges)
 		return r;
 	join_ranges(w);
 	r = choose_lanes(w, err);
@@ -430,7 +431,7 @@ static int do_work(struct work *w, struct ow_error *err)
 		r = ask_until(w->postgres, w->period, &until_ns, err);
 	if (r == 0 && mine) {
 		w->is_over = w->start_ns < until_ns;
-		if ((r = take_due(w, err)) == 0 && (r = add_up(w, err)) == 0 && w->results &&
+		if ((r = take_due(w, err)) == 0 && w->lanes && (r = add_up(w, err)) == 0 && w->results &&
 		    (r = copy_results(w, err)) == 0)
 			r = store_results(w, err);
 	}

@@ -450,6 +450,28 @@ static void running_hour(void **state)
 	ow_postgres_writer_close(writer);
 }
 
+/* Another collector adds up what this one has just chosen: nothing is left for it, and that is no error. */
+static void taken_by_another(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	struct ow_error err = {""};
+	struct ow_postgres_writer *writer = open_writer(NULL);
+	int64_t hour_ns = now_minute() / HOUR_NS * HOUR_NS - HOUR_NS;
+	ow_random_seed(&random, 5);
+	struct ow_interval_result r = minute_of(0, hour_ns, &random);
+	write_one(writer, OW_PERIOD_MINUTE, &r);
+	run_at(url, "CREATE FUNCTION taken() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
+	            "CREATE TRIGGER taken BEFORE DELETE ON rollup_due FOR EACH ROW EXECUTE FUNCTION taken()");
+	if (ow_postgres_maintain(writer, hour_ns + 66 * MINUTE_NS, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(ask("SELECT count(*) FROM hour"), 0);
+	run_at(url, "DROP TRIGGER taken ON rollup_due");
+	maintain(writer, hour_ns + 66 * MINUTE_NS);
+	assert_int_equal(ask("SELECT sum(intervals)::bigint FROM hour"), 60);
+	ow_postgres_writer_close(writer);
+}
+
 /* -- partitions --------------------------------------------------------------------------------------------------- */
 
 static void old_parts(void **state)
@@ -673,13 +695,21 @@ static void roles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(every_column, fresh), cmocka_unit_test_setup(any_text, fresh),
-		cmocka_unit_test_setup(any_order, fresh),    cmocka_unit_test_setup(more_unknown, fresh),
-		cmocka_unit_test_setup(refused, fresh),      cmocka_unit_test_setup(hours_and_days, fresh),
-		cmocka_unit_test_setup(running_hour, fresh), cmocka_unit_test_setup(old_parts, fresh),
-		cmocka_unit_test_setup(busy_table, fresh),   cmocka_unit_test_setup(failing_lanes, fresh),
-		cmocka_unit_test_setup(versions, fresh),     cmocka_unit_test(no_passwords),
-		cmocka_unit_test_setup(roles, fresh),        cmocka_unit_test_setup(silent_server, fresh),
+		cmocka_unit_test_setup(every_column, fresh),
+		cmocka_unit_test_setup(any_text, fresh),
+		cmocka_unit_test_setup(any_order, fresh),
+		cmocka_unit_test_setup(more_unknown, fresh),
+		cmocka_unit_test_setup(refused, fresh),
+		cmocka_unit_test_setup(hours_and_days, fresh),
+		cmocka_unit_test_setup(running_hour, fresh),
+		cmocka_unit_test_setup(taken_by_another, fresh),
+		cmocka_unit_test_setup(old_parts, fresh),
+		cmocka_unit_test_setup(busy_table, fresh),
+		cmocka_unit_test_setup(failing_lanes, fresh),
+		cmocka_unit_test_setup(versions, fresh),
+		cmocka_unit_test(no_passwords),
+		cmocka_unit_test_setup(roles, fresh),
+		cmocka_unit_test_setup(silent_server, fresh),
 	};
 	server = getenv("ONEWAY_POSTGRES");
 	if (!server) {

@@ -28,12 +28,12 @@ def sums(table, length_s):
             "GROUP BY 1, 2 ORDER BY 1, 2")
 
 
-@unittest.skipIf(servers.Postgres.why_not(), servers.Postgres.why_not())
 def message(kind, body):
     """As the protocol of PostgreSQL has it."""
     return kind + struct.pack(">I", len(body) + 4) + body
 
 
+@unittest.skipIf(servers.Postgres.why_not(), servers.Postgres.why_not())
 class Faults(unittest.TestCase):
     def setUp(self):
         self.server = servers.Postgres()
