@@ -60,12 +60,14 @@ static void pass(struct ow_scope_past_network *n, int32_t tick)
 		n->matched = tick + 1;
 }
 
-/* Packets of the flow matched: so its networks pass. */
-static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_noted *w, bool first)
+/* Packets of the flow matched: so its networks pass. The flow is counted when its interval is judged, together with
+ * those that are absent: else the flows of newer intervals would make the share of absent ones too small. A flow
+ * without an entry can only be counted now. */
+static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_noted *w)
 {
 	pass(w->pair, tick);
 	pass(w->dest, tick);
-	if (first)
+	if (!w->f)
 		ow_scope_count_new_flow(v, w->pair, w->dest, 0);
 }
 
@@ -94,8 +96,7 @@ static void note_match(struct ow_scope_verdict *v, const struct ow_scope_noted *
 	ow_scope_mark_match(f, tick);
 	end_run(v, f, tick);
 	ow_scope_end_missing(v, &f->run, first_ns, last_ns, OW_SCOPE_WHOLE_MIN);
-	count_match(v, tick, w, !f->counted);
-	f->counted = true;
+	count_match(v, tick, w);
 }
 
 /* A flow is sent with another TTL than before: its way to this point changed, or its sender. */
@@ -140,7 +141,7 @@ static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct
 		last_ns = ow_scope_absolute_ns(v, interval, w->last_match_ns);
 	if (!f) {
 		if (w->matched)
-			count_match(v, tick, w, true);
+			count_match(v, tick, w);
 		return;
 	}
 	if (!f->packets) {
@@ -435,7 +436,7 @@ void ow_scope_verdict_late(struct ow_scope_verdict *v, int64_t interval, const s
 	if (f)
 		note_match(v, &found, tick, flow, at_ns, at_ns);
 	else
-		count_match(v, tick, &found, true);
+		count_match(v, tick, &found);
 	end_runs(v, &found, at_ns, at_ns);
 	ow_scope_end_missing(v, &v->run, at_ns, at_ns, 1);
 }

@@ -158,6 +158,16 @@ static void count_spray(const struct judging *j, struct ow_scope_past_network *d
 	dest->spray_squares += (float)lost * (float)lost / (float)flow->packets;
 }
 
+/* A flow that matched, and that was not counted yet, is not absent. */
+static void count_present(const struct judging *j, const struct ow_scope_flow *flow, struct ow_scope_past_flow *f,
+                          struct ow_scope_past_network *dest)
+{
+	if (!f || !f->matched || f->counted)
+		return;
+	ow_scope_count_new_flow(j->v, ow_scope_table_find(&j->v->pairs, ow_scope_key(flow->pair)), dest, 0);
+	f->counted = true;
+}
+
 /* Which flows are own; and what these lost. */
 static void find_own(const struct judging *j)
 {
@@ -169,8 +179,9 @@ static void find_own(const struct judging *j)
 			ow_scope_table_prefetch(&v->flows, j->flows[k + OW_SCOPE_AHEAD].flow, 1);
 			ow_scope_table_prefetch(&v->dests, ow_scope_key(j->flows[k + OW_SCOPE_AHEAD].dest), 1);
 		}
-		const struct ow_scope_past_flow *f = ow_scope_table_find(&v->flows, flow->flow);
+		struct ow_scope_past_flow *f = ow_scope_table_find(&v->flows, flow->flow);
 		struct ow_scope_past_network *dest = ow_scope_table_find(&v->dests, ow_scope_key(flow->dest));
+		count_present(j, flow, f, dest);
 		w = w ? w : &here;
 		w->known = f;
 		if (!ow_scope_is_own(v, f, dest, j->tick)) {
