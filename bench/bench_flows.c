@@ -188,7 +188,7 @@ static void bench_day(void)
 	if (fd < 0 || close(fd) < 0)
 		wrong("no temporary file");
 	must(ow_epochs_create(path, &info, false, &writer, &err), "file of epochs");
-	must(ow_epoch_init(&info, true, &epoch, &err), "epoch");
+	must(ow_epoch_init(&info, OW_FLOW_COUNTS_MAX, &epoch, &err), "epoch");
 	const uint32_t some = 20000;
 	double start = wall_ns();
 	for (uint32_t n = 0; n < DAY; n++) {
@@ -213,7 +213,8 @@ static void bench_day(void)
 		struct ow_epochs *epochs;
 		start = wall_ns();
 		must(ow_epochs_open(path, &epochs, &err), err.text);
-		must(ow_epochs_sum(epochs, BEGIN + 5 * MINUTE, BEGIN + (DAY - 3) * MINUTE, true, &epoch, &err),
+		must(ow_epochs_sum(epochs, BEGIN + 5 * MINUTE, BEGIN + (DAY - 3) * MINUTE, OW_FLOW_COUNTS_MAX, &epoch,
+		                   &err),
 		     err.text);
 		took[round] = wall_ns() - start;
 		if (ow_colate_packets(epoch.colate) != (uint64_t)(DAY - 8) * some ||

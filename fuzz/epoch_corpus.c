@@ -21,7 +21,7 @@ static void fill(const struct ow_epoch_info *info, unsigned packets, unsigned fl
 {
 	struct ow_random random;
 	ow_random_seed(&random, 1);
-	must(ow_epoch_init(info, true, epoch, NULL) == 0, "epoch");
+	must(ow_epoch_init(info, OW_FLOW_COUNTS_MAX, epoch, NULL) == 0, "epoch");
 	for (unsigned i = 0; i < packets; i++) {
 		uint64_t f = ow_random_below(&random, flows);
 		struct ow_flow_key key = {.version = f % 5 == 0 ? 6 : f % 7 == 0 ? 0 : 4, .proto = f % 3 ? 6 : 17};

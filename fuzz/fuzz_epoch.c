@@ -22,7 +22,7 @@ static void check(int good)
 static int decode(const struct ow_epoch_info *info, const uint8_t *bytes, size_t size, struct ow_epoch *ret_epoch)
 {
 	struct ow_error err = {""};
-	check(ow_epoch_init(info, true, ret_epoch, &err) == 0);
+	check(ow_epoch_init(info, OW_FLOW_COUNTS_MAX, ret_epoch, &err) == 0);
 	int r = ow_epoch_decode_add(info, bytes, size, ret_epoch, &err);
 	check(r == 0 || err.text[0]);
 	if (r < 0)

@@ -40,11 +40,11 @@ static void add_frames(const struct scratch *file, const uint8_t *data, size_t s
 	scratch_add(file, data, size);
 }
 
-static void try_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t until_ns, bool with_counts)
+static void try_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t until_ns, size_t flows_max)
 {
 	struct ow_epoch sum;
 	struct ow_error err = {""};
-	int r = ow_epochs_sum(epochs, since_ns, until_ns, with_counts, &sum, &err);
+	int r = ow_epochs_sum(epochs, since_ns, until_ns, flows_max, &sum, &err);
 	check(r == 0 || err.text[0]);
 	if (r == 0)
 		ow_epoch_done(&sum);
@@ -64,11 +64,11 @@ static void try_all(const struct ow_epochs *epochs)
 	check(ow_epochs_comparable(epochs, epochs, &err) == 0 || err.text[0]);
 	if (counters > COUNTERS_MAX)
 		return;
-	try_sum(epochs, INT64_MIN, INT64_MAX, true);
+	try_sum(epochs, INT64_MIN, INT64_MAX, OW_FLOW_COUNTS_MAX);
 	if (ow_epochs_count(epochs)) {
 		struct ow_epochs_span span = ow_epochs_span(epochs, ow_epochs_count(epochs) / 2);
-		try_sum(epochs, span.begin_ns, span.end_ns, false);
-		try_sum(epochs, INT64_MIN, span.begin_ns, true);
+		try_sum(epochs, span.begin_ns, span.end_ns, 0);
+		try_sum(epochs, INT64_MIN, span.begin_ns, 2);
 	}
 }
 

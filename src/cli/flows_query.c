@@ -86,6 +86,8 @@ static const struct ow_option options[] = {
 	{"top", 0, "N", ow_option_count, FIELD(top), "The N slowest flows."},
 	{"worst", 0, NULL, ow_option_flag, FIELD(question.worst),
          "First the flows that are certainly slow: by the lower ends of their intervals."},
+	{"lost", 0, NULL, ow_option_flag, FIELD(question.lost),
+         "First the flows that lost most packets, also those of which nothing arrived."},
 	{"each", 0, "D", ow_option_positive_duration, FIELD(each_ns),
          "The worst flow of each D (with --top N the worst N), a multiple of the recording's interval."},
 	{"by", 0, "KEY", set_by, FIELD(question.by),
@@ -182,6 +184,8 @@ static int check_arguments(struct arguments *args, struct ow_error *err)
 			"and --plot");
 	if (args->question.by.by && args->flow)
 		return ow_error_set(err, EINVAL, "--flow selects one flow: it excludes --by");
+	if (q->lost && (q->worst || args->each_ns))
+		return ow_error_set(err, EINVAL, "--lost excludes --worst and --each");
 	if (args->top && args->all)
 		return ow_error_set(err, EINVAL, "--top and --all exclude each other");
 	if (q->offset_ns && q->points > 2)
@@ -229,7 +233,7 @@ static int find_flow(const struct arguments *args, const struct ow_flow_answers 
 	if (ow_flow_key_parse(args->flow, &a->select, &key, &why) < 0)
 		return ow_error_set(err, EINVAL, "--flow: %.400s", why.text);
 	for (size_t i = 0; i < a->flows && !rows->rows; i++) {
-		if (memcmp(&a->flow[i].key, &key, sizeof key) == 0)
+		if (a->flow[i].packets && memcmp(&a->flow[i].key, &key, sizeof key) == 0)
 			rows->row[rows->rows++] = &a->flow[i];
 	}
 	if (rows->rows)
@@ -239,7 +243,7 @@ static int find_flow(const struct arguments *args, const struct ow_flow_answers 
 		return ow_error_set(err, ENOENT, "--flow: %.200s counted %" PRIu64 " packets of it, %.200s none",
 		                    a->point[0].path, sent, a->counts ? a->counts : a->point[a->points - 1].path);
 	return ow_error_set(err, ENOENT, "--flow: '%.100s' is not among the %zu flows that %.200s counts", args->flow,
-	                    a->flows, a->counts ? a->counts : a->point[a->points - 1].path);
+	                    a->flows - (size_t)a->never_arrived, a->counts ? a->counts : a->point[a->points - 1].path);
 }
 
 static void take_flows(const struct arguments *args, const struct ow_flow_answers *a, struct ow_flow_rows *rows)
@@ -250,8 +254,10 @@ static void take_flows(const struct arguments *args, const struct ow_flow_answer
 		if (a->flow[i].packets < args->least)
 			continue;
 		rows->eligible++;
-		/* Only flows whose delay is known can be among the slowest. */
-		bool known = ow_flow_answer_whole(a, &a->flow[i])->mean_ns.status != OW_VALUE_NONE;
+		/* Only flows whose delay is known can be among the slowest, and those that lost packets among the others. */
+		uint64_t lost = ow_flow_answer_lost(&a->flow[i]);
+		bool known = a->lost ? lost && lost != UINT64_MAX
+		                     : ow_flow_answer_whole(a, &a->flow[i])->mean_ns.status != OW_VALUE_NONE;
 		if (rows->rows < most && (known || most == SIZE_MAX))
 			rows->row[rows->rows++] = &a->flow[i];
 	}

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define TIME_MAX    ((INT64_C(1) << 62) - 1) /* the same limit as for frames */
 #define PACKETS_MAX (UINT64_C(1) << 56)
 
 int ow_epoch_info_check(const struct ow_epoch_info *info, struct ow_error *err)
@@ -63,7 +62,7 @@ static void code_info(struct ow_coder *coder, struct ow_epoch_info *info)
 	ow_coder_bool(coder, "any IP id", &info->any_ip_id);
 	ow_coder_bool(coder, "counts", &info->counts);
 	ow_coder_u32(coder, "bytes of the id", &info->id_bytes, 1, UINT32_MAX);
-	ow_coder_int(coder, "interval", &info->interval_ns, 0, TIME_MAX);
+	ow_coder_int(coder, "interval", &info->interval_ns, 0, OW_EPOCH_TIME_MAX);
 	ow_coder_uint(coder, "seed", 8, &info->params.seed, 0, UINT64_MAX);
 	ow_coder_u32(coder, "unit", &info->params.unit_ns, 1, UINT32_MAX);
 	OW_CODER_ENUM(coder, "flow key", info->select.by, OW_FLOW_BY_FIVE_TUPLE, OW_FLOW_BY_CLASS + 1);
@@ -126,20 +125,22 @@ struct head {
 	int64_t begin_ns, end_ns;
 	uint32_t epochs;
 	bool counts;
+	uint8_t flaws;
 	struct ow_colate_facts facts;
 };
 
 static void code_head(struct ow_coder *coder, uint32_t layers, struct head *head)
 {
 	struct ow_colate_facts *facts = &head->facts;
-	ow_coder_int(coder, "begin", &head->begin_ns, -TIME_MAX, TIME_MAX);
-	ow_coder_int(coder, "end", &head->end_ns, head->begin_ns, TIME_MAX);
+	ow_coder_int(coder, "begin", &head->begin_ns, -OW_EPOCH_TIME_MAX, OW_EPOCH_TIME_MAX);
+	ow_coder_int(coder, "end", &head->end_ns, head->begin_ns, OW_EPOCH_TIME_MAX);
 	ow_coder_u32(coder, "epochs", &head->epochs, 1, UINT32_MAX);
 	ow_coder_bool(coder, "counts", &head->counts);
-	ow_coder_zeros(coder, 3);
+	ow_coder_u8(coder, "flaws", &head->flaws, 0, OW_EPOCH_FLAWS);
+	ow_coder_zeros(coder, 2);
 	ow_coder_uint(coder, "packets", 8, &facts->packets, 0, PACKETS_MAX);
-	ow_coder_int(coder, "first time", &facts->first_ns, -TIME_MAX, TIME_MAX);
-	ow_coder_int(coder, "last time", &facts->last_ns, facts->first_ns, TIME_MAX);
+	ow_coder_int(coder, "first time", &facts->first_ns, -OW_EPOCH_TIME_MAX, OW_EPOCH_TIME_MAX);
+	ow_coder_int(coder, "last time", &facts->last_ns, facts->first_ns, OW_EPOCH_TIME_MAX);
 	ow_coder_uint(coder, "sum of times", 8, &facts->time_sum, 0, UINT64_MAX);
 	for (uint32_t i = 0; i < layers; i++)
 		ow_coder_uint(coder, "packets of a layer", 8, &facts->layer_packets[i], 0, facts->packets);
@@ -153,6 +154,7 @@ static int put_head(struct ow_buffer *buffer, const struct ow_epoch *epoch)
 		.end_ns = epoch->end_ns,
 		.epochs = epoch->epochs,
 		.counts = epoch->counts != NULL,
+		.flaws = epoch->flaws,
 	};
 	ow_colate_facts(epoch->colate, &head.facts);
 	struct ow_coder coder = {.does = OW_CODER_MEASURES, .message = "epoch"};
@@ -198,6 +200,7 @@ static void add_head(struct ow_epoch *sum, const struct head *head)
 	if (!sum->epochs || head->end_ns > sum->end_ns)
 		sum->end_ns = head->end_ns;
 	sum->epochs += head->epochs;
+	sum->flaws |= head->flaws;
 	ow_colate_add_facts(sum->colate, &head->facts);
 }
 
@@ -238,13 +241,13 @@ int ow_epoch_decode_repair(const struct ow_epoch_info *info, const uint8_t *byte
 	return coder.failed ? coder.failed : ow_epoch_take_repair(&at, bytes + size, &info->params, sum, err);
 }
 
-int ow_epoch_init(const struct ow_epoch_info *info, bool with_counts, struct ow_epoch *ret_epoch, struct ow_error *err)
+int ow_epoch_init(const struct ow_epoch_info *info, size_t flows_max, struct ow_epoch *ret_epoch, struct ow_error *err)
 {
 	struct ow_epoch epoch = {0};
 	int r = ow_colate_create(&info->params, &epoch.colate, err);
 	if (r < 0)
 		return r;
-	if (with_counts && info->counts && ow_flow_counts_create(&info->params, 0, &epoch.counts) < 0) {
+	if (flows_max && info->counts && ow_flow_counts_create(&info->params, flows_max, &epoch.counts) < 0) {
 		ow_epoch_done(&epoch);
 		return ow_error_set(err, ENOMEM, "not enough memory for flow counts");
 	}

@@ -26,15 +26,25 @@ struct ow_epoch_info {
 int ow_epoch_info_check(const struct ow_epoch_info *info, struct ow_error *err);
 int ow_epoch_info_comparable(const struct ow_epoch_info *a, const struct ow_epoch_info *b, struct ow_error *err);
 
+/* Why an epoch may not be what passed. */
+enum ow_epoch_flaw {
+	OW_EPOCH_MISSED = 1,    /* packets were not recorded: a ring or memory was full, or an interface was away */
+	OW_EPOCH_CLOCK_SET = 2, /* times before and after are of two clocks */
+};
+#define OW_EPOCH_FLAWS (OW_EPOCH_MISSED | OW_EPOCH_CLOCK_SET)
+
 struct ow_epoch {
 	/* The time of the epoch: multiples of the interval, or from its first packet to just after its last. */
 	int64_t begin_ns, end_ns;
 	uint32_t epochs;               /* number of epochs that were added up; 1 for a single one */
+	uint8_t flaws;                 /* of any of them */
 	struct ow_colate *colate;      /* with first and last time */
 	struct ow_flow_counts *counts; /* NULL = there are none */
 };
 
 #define OW_EPOCH_INFO_BYTES_MAX 8192u
+/* Times are within this of 1970, as those of frames: sums and differences of two do not overflow. */
+#define OW_EPOCH_TIME_MAX ((INT64_C(1) << 62) - 1)
 /* The largest encoding of an epoch. */
 #define OW_EPOCH_BYTES_MAX UINT32_MAX
 
@@ -58,6 +68,9 @@ int ow_epoch_decode_add(const struct ow_epoch_info *info, const uint8_t *bytes, 
 /* Adds only the table of lost packets of an epoch, which must have one. */
 int ow_epoch_decode_repair(const struct ow_epoch_info *info, const uint8_t *bytes, size_t size,
                            struct ow_repair_cell *sum, struct ow_error *err);
-/* Initialises an empty sum, and frees it. with_counts: false ignores flow counts. */
-int ow_epoch_init(const struct ow_epoch_info *info, bool with_counts, struct ow_epoch *ret_epoch, struct ow_error *err);
+/*
+ * Initialises an empty sum, and frees it. flows_max: of its flow counts, up to OW_FLOW_COUNTS_MAX; 0 ignores flow counts. To
+ * decode more flows is -ENOSPC.
+ */
+int ow_epoch_init(const struct ow_epoch_info *info, size_t flows_max, struct ow_epoch *ret_epoch, struct ow_error *err);
 void ow_epoch_done(struct ow_epoch *epoch);

@@ -33,10 +33,9 @@
 #define SAMPLED_BYTES  (RANK_BYTES + 6)
 #define SAMPLE_TIMES   (UINT64_C(1) << 48)
 #define ROW_MAX        (160 + 10 * OW_COLATE_LAYERS_MAX + SAMPLE_HEAD + SAMPLED_BYTES * OW_FLOW_SAMPLE)
-#define ROW_MIN        3                        /* flags, packets, tick */
-#define TICKS          16384                    /* fits into two bytes of a number */
-#define TIME_MAX       ((INT64_C(1) << 62) - 1) /* the same limit as for frames */
-#define SHIFT_MAX      50                       /* with it, all of these times are less than TICKS apart */
+#define ROW_MIN        3     /* flags, packets, tick */
+#define TICKS          16384 /* fits into two bytes of a number */
+#define SHIFT_MAX      50    /* with it, all of these times are less than TICKS apart */
 #define PACKETS_MAX    (UINT64_C(1) << 56)
 
 enum { SAME_SRC = 4, SAME_DST = 8, PROTO_SHIFT = 4, PORTS_SHIFT = 6 };
@@ -362,7 +361,7 @@ static void take_key(struct reader *reader, const struct ow_flow_key *last, stru
 static int64_t time_of(const struct ticks *ticks, uint64_t tick)
 {
 	__int128 time = ticks->first_ns + ((__int128)tick << ticks->shift);
-	return time > TIME_MAX ? TIME_MAX : (int64_t)time;
+	return time > OW_EPOCH_TIME_MAX ? OW_EPOCH_TIME_MAX : (int64_t)time;
 }
 
 static uint64_t take_bytes(struct reader *reader, unsigned bytes)
@@ -432,8 +431,10 @@ static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t
 	count->first_ns = time_of(ticks, first);
 	count->last_ns = time_of(ticks, first + more + 1) - 1;
 	count->last_ns = count->last_ns < count->first_ns ? count->first_ns : count->last_ns;
-	for (uint32_t k = 0; k < partials; k++)
+	for (uint32_t k = 0; k < partials; k++) {
 		in_partial[k] = take_number(reader);
+		reader->failed |= in_partial[k] > count->packets;
+	}
 	count->own = (struct ow_flow_own){0};
 	sample->sample = (struct ow_flow_sample){0};
 	if (count->packets >= own->from)
@@ -461,7 +462,7 @@ int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, 
 	if (flows > OW_FLOW_COUNTS_MAX || flows > (uint64_t)(end - reader.at) / ROW_MIN)
 		return ow_error_set(err, EPROTO, "epoch: %llu flows are more than the bytes for them",
 		                    (unsigned long long)flows);
-	if (ticks.shift > SHIFT_MAX || ticks.first_ns > TIME_MAX || ticks.first_ns < -TIME_MAX)
+	if (ticks.shift > SHIFT_MAX || ticks.first_ns > OW_EPOCH_TIME_MAX || ticks.first_ns < -OW_EPOCH_TIME_MAX)
 		return ow_error_set(err, EPROTO, "epoch: times of flows are out of range");
 	struct ow_flow_count count = {0};
 	struct taken_sample sample;
@@ -474,7 +475,9 @@ int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, 
 		count.flow = ow_flow_hash(seed, &count.key);
 		int r = ow_flow_counts_put(sum, &count, in_partial, &sample.sample);
 		if (r < 0)
-			return ow_error_set(err, -r, "epoch: not enough memory for the counts of %llu flows",
+			return ow_error_set(err, -r,
+			                    r == -ENOSPC ? "epoch: more than the %llu flows that are read here"
+			                                 : "epoch: not enough memory for the counts of %llu flows",
 			                    (unsigned long long)ow_flow_counts_flows(sum));
 	}
 	ow_flow_counts_add_uncounted(sum, ow_load_le64(header + 8));

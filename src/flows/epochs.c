@@ -83,12 +83,12 @@ static const struct ow_epochs_frame *sum_from(const struct ow_epochs *epochs, un
 	return *at < epochs->sums[level] && epochs->sum[level][*at].from == epoch ? &epochs->sum[level][*at] : NULL;
 }
 
-int ow_epochs_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t until_ns, bool with_counts,
+int ow_epochs_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t until_ns, size_t flows_max,
                   struct ow_epoch *ret_sum, struct ow_error *err)
 {
 	struct ow_epoch sum;
 	size_t at[OW_EPOCHS_LEVELS] = {0};
-	int r = ow_epoch_init(&epochs->info, with_counts, &sum, err);
+	int r = ow_epoch_init(&epochs->info, flows_max, &sum, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < epochs->epochs;) {

@@ -46,8 +46,9 @@ struct ow_epochs_copy {
  * another file; -EBADMSG, -errno. */
 int ow_epochs_copy_next(const struct ow_epochs_writer *writer, const struct ow_epochs_place *place,
                         struct ow_epochs_copy *ret_copy, struct ow_error *err);
-/* Appends such an epoch, after it was decoded. -EINVAL: it is not one. */
-int ow_epochs_copy_append(struct ow_epochs_writer *writer, const struct ow_epochs_copy *copy, struct ow_error *err);
+/* Appends such an epoch, after it was decoded. -EINVAL: it is not one, or has more flows. */
+int ow_epochs_copy_append(struct ow_epochs_writer *writer, const struct ow_epochs_copy *copy, size_t flows_max,
+                          struct ow_error *err);
 
 /* -- reading ------------------------------------------------------------------------------------------------------- */
 
@@ -76,10 +77,10 @@ int ow_epochs_comparable(const struct ow_epochs *a, const struct ow_epochs *b, s
 
 /*
  * The sum of all epochs that overlap [since_ns, until_ns); INT64_MIN and INT64_MAX for all. begin_ns and end_ns of the
- * sum are the time that it covers, epochs is their number (0: colate is empty). with_counts: include the flow counts,
- * if the file has them. The caller frees it with ow_epoch_done().
+ * sum are the time that it covers, epochs is their number (0: colate is empty). flows_max: as of ow_epoch_init. The caller
+ * frees it with ow_epoch_done(). -ENOSPC: there are more flows.
  */
-int ow_epochs_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t until_ns, bool with_counts,
+int ow_epochs_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t until_ns, size_t flows_max,
                   struct ow_epoch *ret_sum, struct ow_error *err);
 
 /* Adds the table of lost packets of one epoch. sum: OW_REPAIR_BANKS * repair_cells of the description, which has some. */

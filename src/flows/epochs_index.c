@@ -162,6 +162,8 @@ static bool fits(const struct ow_epochs *epochs, const struct ow_epochs_frame *f
 {
 	if (frame->begin_ns > frame->end_ns || frame->size > OW_EPOCH_BYTES_MAX || frame->count_bytes > frame->size)
 		return false;
+	if (frame->begin_ns < -OW_EPOCH_TIME_MAX || frame->end_ns > OW_EPOCH_TIME_MAX)
+		return false;
 	if (frame->kind == OW_EPOCHS_EPOCH)
 		return frame->from == epochs->epochs && frame->epochs == 1;
 	if (frame->kind != OW_EPOCHS_SUM || frame->level < 1 || frame->level > OW_EPOCHS_LEVELS)

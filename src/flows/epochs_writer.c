@@ -127,10 +127,10 @@ static void write_sum(struct ow_epochs *index, unsigned level)
 	const struct ow_epochs_frame *part = parts_of_sum(index, level);
 	struct ow_epochs_frame frame = {.kind = OW_EPOCHS_SUM, .level = (uint8_t)(level + 1)};
 	struct ow_epoch sum;
-	if (!part || ow_epoch_init(&index->info, false, &sum, NULL) < 0)
+	if (!part || ow_epoch_init(&index->info, OW_EPOCHS_SUM_FLOWS, &sum, NULL) < 0)
 		return;
+	int r = 0;
 	frame.from = part->from;
-	int r = index->info.counts ? ow_flow_counts_create(&index->info.params, OW_EPOCHS_SUM_FLOWS, &sum.counts) : 0;
 	for (size_t i = 0; r == 0 && i < OW_EPOCHS_GROUP; i++)
 		r = ow_epochs_frame_add(index, &part[i], &sum, NULL);
 	if (r == 0)
@@ -234,14 +234,15 @@ int ow_epochs_copy_next(const struct ow_epochs_writer *writer, const struct ow_e
 	return r;
 }
 
-int ow_epochs_copy_append(struct ow_epochs_writer *writer, const struct ow_epochs_copy *copy, struct ow_error *err)
+int ow_epochs_copy_append(struct ow_epochs_writer *writer, const struct ow_epochs_copy *copy, size_t flows_max,
+                          struct ow_error *err)
 {
 	struct ow_epochs *index = writer->index;
 	struct ow_epochs_frame frame = {
 		.kind = OW_EPOCHS_EPOCH, .from = index->epochs, .count_bytes = copy->count_bytes};
 	struct ow_epoch epoch;
 	struct ow_error why;
-	int r = ow_epoch_init(&index->info, true, &epoch, err);
+	int r = ow_epoch_init(&index->info, flows_max, &epoch, err);
 	if (r < 0)
 		return r;
 	r = ow_epoch_decode_add(&index->info, copy->bytes, copy->size, &epoch, &why);

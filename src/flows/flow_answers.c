@@ -3,6 +3,7 @@
 #include "flows/flow_answers.h"
 
 #include "base/format.h"
+#include "flows/epoch.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +25,21 @@ void ow_flow_answers_done(struct ow_flow_answers *answers)
 	*answers = (struct ow_flow_answers){0};
 }
 
+/* Those of which it is not known come last. */
+static int by_lost(const struct ow_flow_answer *x, const struct ow_flow_answer *y)
+{
+	uint64_t lx = ow_flow_answer_lost(x) + 1, ly = ow_flow_answer_lost(y) + 1;
+	return (lx < ly) - (lx > ly);
+}
+
 static int slower_first(const void *a, const void *b, void *arg)
 {
 	const struct ow_flow_answers *answers = arg;
 	const struct ow_flow_answer *x = a, *y = b;
 	const struct ow_value *mx = &ow_flow_answer_whole(answers, x)->mean_ns;
 	const struct ow_value *my = &ow_flow_answer_whole(answers, y)->mean_ns;
+	if (answers->lost && by_lost(x, y) != 0)
+		return by_lost(x, y);
 	bool nx = mx->status == OW_VALUE_NONE, ny = my->status == OW_VALUE_NONE;
 	if (nx != ny)
 		return nx ? 1 : -1;
@@ -62,6 +72,30 @@ static bool warn_uncounted(const struct ow_flow_answers *a, unsigned i, char lin
 	snprintf(line, OW_FLOW_WARNING,
 	         "%.150s: %s packets of flows beyond the recording's limit were not counted; they disturb the others",
 	         a->point[i].path, ow_format_count(a->point[i].uncounted, count));
+	return true;
+}
+
+static bool warn_missed(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	if (!(a->point[i].flaws & OW_EPOCH_MISSED))
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "%.200s did not record all packets of this time (a full ring or memory, or an interface that was "
+	         "away; its "
+	         "log has more): they count as lost or extra",
+	         a->point[i].path);
+	return true;
+}
+
+static bool warn_clock(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	if (!(a->point[i].flaws & OW_EPOCH_CLOCK_SET))
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "the clock of %.200s was set in this time: delays before and after it are those of two clocks "
+	         "(--since, "
+	         "--until)",
+	         a->point[i].path);
 	return true;
 }
 
@@ -111,19 +145,20 @@ static bool warn_uncovered(const struct ow_flow_answers *a, unsigned i, char lin
 	return true;
 }
 
-/* An outage of all packets, or of one of the points. */
+/* An outage of all packets, or of one of the points. Times that only one of them has do not matter if all packets are there. */
 static bool warn_unmet(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
 {
 	const struct ow_flow_leg *leg = &a->leg[i];
 	bool sent = leg->unmet_from >= leg->unmet_to;
-	uint64_t unmet = sent ? leg->unmet_from : leg->unmet_to;
+	double unmet = sent ? leg->unmet_from : leg->unmet_to, found = (double)leg->lost + (double)leg->extra;
+	double differ = fmax(found, fabs((double)a->point[leg->from].packets - (double)a->point[leg->to].packets));
 	char count[OW_FORMAT];
-	if (unmet <= UNCOVERED_FEW)
+	if (unmet <= UNCOVERED_FEW || differ <= UNCOVERED_FEW || unmet < UNCOVERED_SHARE * differ)
 		return false;
 	snprintf(line, OW_FLOW_WARNING,
-	         "%s packets of %.80s are of epochs for whose time %.80s has none: if it did not record then, they "
+	         "about %s packets of %.80s are of times for which %.80s has no epoch: if it did not record then, they "
 	         "were not %s",
-	         ow_format_count(unmet, count), a->point[sent ? leg->from : leg->to].path,
+	         ow_format_count(ow_packets_of(unmet), count), a->point[sent ? leg->from : leg->to].path,
 	         a->point[sent ? leg->to : leg->from].path, sent ? "lost" : "extra");
 	return true;
 }
@@ -194,6 +229,10 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char l
 		if (warn_damage(a, k, line) && i-- == 0)
 			return true;
 		if (warn_uncounted(a, k, line) && i-- == 0)
+			return true;
+		if (warn_missed(a, k, line) && i-- == 0)
+			return true;
+		if (warn_clock(a, k, line) && i-- == 0)
 			return true;
 	}
 	for (unsigned k = 0; k < a->legs; k++) {

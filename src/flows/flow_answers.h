@@ -15,7 +15,8 @@ struct ow_flow_point {
 	size_t epochs;             /* number of epochs used */
 	int64_t begin_ns, end_ns;  /* the time that they cover */
 	uint64_t packets;
-	bool counted; /* it has flow counts */
+	uint8_t flaws; /* of ow_epoch_flaw */
+	bool counted;  /* it has flow counts */
 	uint64_t flows, uncounted;
 	double counter_bits, count_bits; /* per packet, in the file; NAN if not known */
 };
@@ -27,15 +28,15 @@ struct ow_flow_leg {
 	bool searched;        /* the recordings tell of such packets */
 	uint64_t lost, extra; /* only at `from`; only at `to` */
 	uint64_t uncovered;   /* of these: from before the first or after the last packet of the other point */
-	/* Packets of epochs of one point for whose time the other one has none, but before and after it. */
-	uint64_t unmet_from, unmet_to;
+	/* About so many packets of one point are of times for which the other one has no epoch, besides `uncovered`. */
+	double unmet_from, unmet_to;
 	uint64_t unread;   /* others differ as well: parts of the tables that could not be read */
 	uint64_t repaired; /* of `clean`: counters that were not before */
 };
 
 struct ow_flow_answer {
 	struct ow_flow_key key;
-	uint64_t packets;                        /* received by the last point */
+	uint64_t packets;                        /* received by the last point; 0 = the flow never arrived */
 	uint64_t sent;                           /* UINT64_MAX = not known */
 	const struct ow_flow_estimate *estimate; /* one for each leg */
 	/* Of a group: its flows, and the packets of those with an estimate, over the last leg. */
@@ -50,15 +51,16 @@ struct ow_flow_answers {
 	struct ow_flow_leg leg[OW_FLOW_LEGS_MAX]; /* the last leg is from the first to the last point */
 	unsigned legs;
 	struct ow_flow_answer *flow;
-	size_t flows; /* number of all flows */
+	size_t flows; /* number of all flows, also of those that never arrived */
 	struct ow_flow_estimate *estimates;
 	struct ow_flow_spread *spread[OW_FLOW_LEGS_MAX]; /* that the estimates point to */
 	size_t estimated;                                /* number of flows with an estimated mean over the last leg */
-	uint64_t never_arrived;                          /* flows that only the first point counted */
+	uint64_t never_arrived;                          /* flows (or groups) that only the first point counted */
 	uint64_t backwards;                              /* flows whose mean is certainly negative */
 	double counted_packets; /* packets of all flows by the counts; compared with the last point's packets */
 	int64_t offset_ns;      /* was added to the last point's times */
 	bool grouped;           /* flows are groups of flows */
+	bool lost;              /* sorted by lost packets */
 	bool worst;             /* sorted by what is certain: by the lower end of the interval */
 };
 
@@ -69,8 +71,16 @@ static inline const struct ow_flow_estimate *ow_flow_answer_whole(const struct o
 	return &flow->estimate[answers->legs - 1];
 }
 
+/* Packets of a flow that did not arrive; UINT64_MAX = not known. */
+static inline uint64_t ow_flow_answer_lost(const struct ow_flow_answer *flow)
+{
+	if (flow->sent == UINT64_MAX)
+		return UINT64_MAX;
+	return flow->sent > flow->packets ? flow->sent - flow->packets : 0;
+}
+
 void ow_flow_answers_done(struct ow_flow_answers *answers);
-/* The slowest first, or those that are certainly slow; flows without a mean last, the largest of them first. */
+/* The slowest first, or those that are certainly slow, flows without a mean last, the largest of them first; or by lost packets. */
 void ow_flow_answers_sort(struct ow_flow_answers *answers);
 
 /* Warnings: sentence i of 0, 1, ...; false if there are no more. */

@@ -2,6 +2,7 @@
 /* The estimates of one leg: flow_leg.h. */
 #include "flows/flow_leg.h"
 
+#include "flows/flow_cover.h"
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -133,7 +134,8 @@ static int distrust_flows(const struct ow_flow_counts *from, const struct ow_flo
 		for (uint32_t k = 0; k < layers; k++) {
 			uint64_t here = ow_flow_counts_in_layer(from, i, k);
 			uint64_t there = at >= 0 ? ow_flow_counts_in_layer(other, (size_t)at, k) : 0;
-			if (sign * (int64_t)(here - there) + more[i * layers + k] != 0)
+			uint64_t off = sign > 0 ? here - there : there - here;
+			if (off + (uint64_t)more[i * layers + k] != 0)
 				ow_flows_distrust(flows, own.flow, k);
 		}
 	}
@@ -174,7 +176,7 @@ static int balance(const struct ow_flow_leg_flows *leg, const struct ow_lost_pac
 		if (at < 0)
 			continue;
 		ow_flow_counts_get(leg->sender, (size_t)at, &sent);
-		leg->load[i].balanced = (int64_t)(sent.packets - received.packets) + more[i] == 0;
+		leg->load[i].balanced = sent.packets - received.packets + (uint64_t)more[i] == 0;
 	}
 	free(more);
 	return 0;
@@ -199,7 +201,7 @@ static int repair(const struct ow_flow_leg_input *in, struct ow_flows *flows, st
                   const struct ow_flow_leg_flows *of, struct ow_lost_packets *packets, struct ow_error *err)
 {
 	uint64_t before = leg->clean;
-	int r = ow_flow_repair_find(in->side, in->since_ns, in->until_ns, packets, err);
+	int r = ow_flow_repair_find(in->side, in->since_ns, in->until_ns, in->offset_ns, packets, err);
 	if (r < 0)
 		return r;
 	if (packets->count) {
@@ -244,7 +246,8 @@ static bool is_clean(const struct own_off *off)
 }
 
 /* Both points must have the same packets in it: all of the flow, or those of epochs in which it was heavy. */
-static void fill_own(const struct ow_flow_leg_flows *leg, size_t i, struct own_off *off, double unit_ns)
+static void fill_own(const struct ow_flow_leg_flows *leg, size_t i, struct own_off *off, int64_t offset_ns,
+                     int64_t unit_ns)
 {
 	struct ow_flow_count to, from;
 	ptrdiff_t at = ow_flow_counts_find(leg->sender, leg->load[i].flow);
@@ -261,8 +264,10 @@ static void fill_own(const struct ow_flow_leg_flows *leg, size_t i, struct own_o
 	if (!is_clean(off))
 		return;
 	leg->load[i].own_packets = all ? leg->load[i].packets : (double)to.own.packets;
-	leg->load[i].own_delay_ns = (double)(int64_t)off->sum * unit_ns;
-	leg->load[i].own_noise = off->noise * unit_ns * unit_ns;
+	double n = leg->load[i].own_packets, unit = (double)unit_ns;
+	off->sum += (uint64_t)(offset_ns / unit_ns) * (uint64_t)n;
+	leg->load[i].own_delay_ns = (double)(int64_t)off->sum * unit + n * (double)(offset_ns % unit_ns);
+	leg->load[i].own_noise = off->noise * unit * unit;
 }
 
 static int use_own(const struct ow_flow_leg_input *in, const struct ow_flow_leg_flows *leg,
@@ -279,7 +284,7 @@ static int use_own(const struct ow_flow_leg_input *in, const struct ow_flow_leg_
 			take_from_own(&off[at], &packets->packet[i]);
 	}
 	for (size_t i = 0; i < leg->flows; i++)
-		fill_own(leg, i, &off[i], ow_colate_params(in->side[0].sum->colate)->unit_ns);
+		fill_own(leg, i, &off[i], in->offset_ns, ow_colate_params(in->side[0].sum->colate)->unit_ns);
 	free(off);
 	return 0;
 }
@@ -354,7 +359,7 @@ static int make_clean(const struct ow_flow_leg_input *in, struct ow_flows *flows
 	return r;
 }
 
-/* The mean of all packets with an estimate, by the clocks as they are. */
+/* The mean of all packets with an estimate. */
 static double mean_delay(const struct ow_flow_leg_flows *leg)
 {
 	double sum = 0, packets = 0;
@@ -384,6 +389,24 @@ static uint64_t count_uncovered(const struct ow_flow_leg_input *in, const struct
 	return uncovered;
 }
 
+/* What may not be lost, because the other point did not record then. Of packets that were found, the times are known. */
+static int note_times(const struct ow_flow_leg_input *in, struct ow_flow_leg *leg,
+                      const struct ow_lost_packets *packets, double delay_ns)
+{
+	bool ends = !leg->searched || leg->unread;
+	leg->uncovered = count_uncovered(in, packets, delay_ns);
+	for (int i = 0; i < 2; i++) {
+		struct ow_flow_cover other;
+		if (ow_flow_cover_init(in->side[!i].epochs, &other) < 0)
+			return -ENOMEM;
+		double shift_ns = isnan(delay_ns) ? 0 : i ? -delay_ns : delay_ns;
+		*(i ? &leg->unmet_to : &leg->unmet_from) =
+			ow_flow_cover_unmet(&other, in->side[i].epochs, in->since_ns, in->until_ns, shift_ns, ends);
+		ow_flow_cover_done(&other);
+	}
+	return 0;
+}
+
 int ow_flow_leg_estimate(const struct ow_flow_leg_input *in, struct ow_flow_leg *leg,
                          struct ow_flow_leg_flows *ret_flows, struct ow_error *err)
 {
@@ -402,12 +425,15 @@ int ow_flow_leg_estimate(const struct ow_flow_leg_input *in, struct ow_flow_leg 
 	if (r == 0) {
 		flows.flow = ret_flows->load;
 		flows.flows = ret_flows->flows;
-		r = ow_flows_estimate(&flows, &in->estimate, ret_flows->estimate, err);
+		if (ow_flows_correct(&flows, in->offset_ns) < 0)
+			r = ow_error_set(err, ENOMEM, "not enough memory for counters");
 	}
+	if (r == 0)
+		r = ow_flows_estimate(&flows, &in->estimate, ret_flows->estimate, err);
 	if (r == 0 && use_samples(in, ret_flows) < 0)
 		r = ow_error_set(err, ENOMEM, "not enough memory for the samples of flows");
-	if (r == 0)
-		leg->uncovered = count_uncovered(in, &packets, mean_delay(ret_flows));
+	if (r == 0 && note_times(in, leg, &packets, mean_delay(ret_flows) - (double)in->offset_ns) < 0)
+		r = ow_error_set(err, ENOMEM, "not enough memory");
 	ow_lost_packets_done(&packets);
 	ow_flows_done(&flows);
 	return r;

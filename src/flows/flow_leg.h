@@ -10,6 +10,7 @@ struct ow_flow_leg_input {
 	const char *path[2];
 	const struct ow_flow_counts *counts; /* from elsewhere; NULL = those of the recordings */
 	int64_t since_ns, until_ns;
+	int64_t offset_ns; /* is added to the times of `to` */
 	bool no_repair;
 	struct ow_flows_options estimate;
 };

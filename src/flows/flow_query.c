@@ -77,51 +77,6 @@ static void fill_cost(const struct ow_flows_question *q, const struct file *file
 	point->count_bits = packets > 0 && point->counted ? 8 * counts / packets : NAN;
 }
 
-/* Of epochs in the order of their begin: `end_ns` is the latest end up to here. */
-static int by_begin(const void *a, const void *b)
-{
-	const struct ow_epochs_span *x = a, *y = b;
-	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
-}
-
-static bool is_met(const struct ow_epochs_span *others, size_t count, const struct ow_epochs_span *span)
-{
-	size_t low = 0, high = count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (others[middle].begin_ns < span->end_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && others[low - 1].end_ns > span->begin_ns;
-}
-
-/* The packets of epochs of `file` within the time of the other one's for which that has none. */
-static int count_unmet(const struct ow_flows_question *q, const struct file *file, const struct file *other,
-                       uint64_t *ret_packets)
-{
-	size_t count = ow_epochs_count(other->epochs);
-	struct ow_epochs_span whole = ow_epochs_whole(other->epochs);
-	struct ow_epochs_span *others = malloc((count + 1) * sizeof *others);
-	if (!others)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		others[i] = ow_epochs_span(other->epochs, i);
-	qsort(others, count, sizeof *others, by_begin);
-	for (size_t i = 1; i < count; i++)
-		others[i].end_ns = others[i].end_ns > others[i - 1].end_ns ? others[i].end_ns : others[i - 1].end_ns;
-	for (size_t i = 0; i < ow_epochs_count(file->epochs); i++) {
-		struct ow_epochs_span span = ow_epochs_span(file->epochs, i);
-		bool asked = span.end_ns > q->since_ns && span.begin_ns < q->until_ns;
-		if (asked && span.begin_ns >= whole.begin_ns && span.end_ns <= whole.end_ns &&
-		    !is_met(others, count, &span))
-			*ret_packets += span.packets;
-	}
-	free(others);
-	return 0;
-}
-
 static int read_point(const struct ow_flows_question *q, struct ow_flows_files *files, unsigned i,
                       struct ow_flow_point *point, struct ow_error *err)
 {
@@ -133,7 +88,8 @@ static int read_point(const struct ow_flows_question *q, struct ow_flows_files *
 	if (i > 0)
 		r = ow_epochs_comparable(files->file[0].epochs, file->epochs, err);
 	if (r == 0)
-		r = ow_epochs_sum(file->epochs, q->since_ns, q->until_ns, true, &file->sum, err);
+		r = ow_epochs_sum(file->epochs, q->since_ns, q->until_ns,
+		                  q->flows_max ? q->flows_max : OW_FLOW_COUNTS_MAX, &file->sum, err);
 	if (r < 0)
 		return r;
 	file->summed = true;
@@ -148,6 +104,7 @@ static int read_point(const struct ow_flows_question *q, struct ow_flows_files *
 		.begin_ns = file->sum.begin_ns,
 		.end_ns = file->sum.end_ns,
 		.packets = ow_colate_packets(file->sum.colate),
+		.flaws = file->sum.flaws,
 		.counted = file->sum.counts != NULL,
 	};
 	if (file->sum.counts) {
@@ -252,67 +209,96 @@ static struct ow_flow_estimate estimate_of(const struct ow_flow_leg_flows *leg, 
 	return (struct ow_flow_estimate){.mean_ns = none, .stddev_ns = none, .no_spread = OW_REASON_FLOW_NOT_COUNTED};
 }
 
-/* Combines the legs: the flows are those that the last leg counts. */
-static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, struct ow_flow_leg_flows *leg)
+/* The flows that only the first point counted. */
+static size_t count_never_arrived(const struct ow_flow_leg_flows *whole)
+{
+	size_t flows = whole->sender ? ow_flow_counts_flows(whole->sender) : 0, never = 0;
+	for (size_t i = 0; i < flows; i++) {
+		struct ow_flow_count sent;
+		ow_flow_counts_get(whole->sender, i, &sent);
+		never += ow_flow_counts_find(whole->counts, sent.flow) < 0;
+	}
+	return never;
+}
+
+static void gather_flow(const struct ow_flow_leg_flows *leg, size_t i, struct ow_flow_answers *a)
 {
 	const struct ow_flow_leg_flows *whole = &leg[a->legs - 1];
-	a->flow = calloc(whole->flows + 1, sizeof *a->flow);
-	a->estimates = calloc((whole->flows + 1) * a->legs, sizeof *a->estimates);
+	struct ow_flow_estimate *estimate = &a->estimates[i * a->legs];
+	struct ow_value *mean = &estimate[a->legs - 1].mean_ns;
+	struct ow_flow_count count, sent;
+	ow_flow_counts_get(whole->counts, i, &count);
+	for (unsigned k = 0; k + 1 < a->legs; k++)
+		estimate[k] = estimate_of(&leg[k], count.flow);
+	estimate[a->legs - 1] = whole->estimate[i];
+	/* All packets of the flow that arrived were taken out: the first point did not have them. */
+	if (mean->reason == OW_REASON_FLOW_NOT_RECEIVED)
+		*mean = ow_value_none(OW_REASON_NO_COMMON_PACKET);
+	ptrdiff_t at = whole->sender ? ow_flow_counts_find(whole->sender, count.flow) : -1;
+	if (at >= 0)
+		ow_flow_counts_get(whole->sender, (size_t)at, &sent);
+	a->flow[i] = (struct ow_flow_answer){
+		.key = count.key,
+		.packets = count.packets,
+		.sent = at >= 0         ? sent.packets
+	                : whole->sender ? 0
+	                                : UINT64_MAX,
+		.estimate = estimate,
+	};
+	a->estimated += mean->status != OW_VALUE_NONE;
+	/* Not with COLATE as published, which also gives negative means for flows that are only noisy. */
+	a->backwards +=
+		mean->status != OW_VALUE_NONE && mean->high < 0 && estimate[a->legs - 1].estimator != OW_FLOWS_COLATE;
+	a->counted_packets += (double)count.packets;
+}
+
+/* Flows of which nothing arrived have lost all of their packets. Legs before the last point may have seen them. */
+static void gather_never_arrived(const struct ow_flow_leg_flows *leg, struct ow_flow_answers *a)
+{
+	const struct ow_flow_leg_flows *whole = &leg[a->legs - 1];
+	size_t next = whole->flows;
+	for (size_t i = 0; next < a->flows; i++) {
+		struct ow_flow_estimate *estimate = &a->estimates[next * a->legs];
+		struct ow_flow_count sent;
+		ow_flow_counts_get(whole->sender, i, &sent);
+		if (ow_flow_counts_find(whole->counts, sent.flow) >= 0)
+			continue;
+		for (unsigned k = 0; k < a->legs; k++)
+			estimate[k] = estimate_of(&leg[k], sent.flow);
+		estimate[a->legs - 1] = (struct ow_flow_estimate){
+			.mean_ns = ow_value_none(OW_REASON_FLOW_NOT_RECEIVED),
+			.stddev_ns = ow_value_none(OW_REASON_FLOW_NOT_RECEIVED),
+			.estimator = whole->flows ? whole->estimate[0].estimator : OW_FLOWS_AUTO,
+			.no_spread = OW_REASON_FLOW_NOT_RECEIVED,
+		};
+		a->flow[next++] = (struct ow_flow_answer){.key = sent.key, .sent = sent.packets, .estimate = estimate};
+	}
+}
+
+/* Combines the legs: the flows are those that the last leg counts, and those that only the first point does. */
+static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, struct ow_flow_leg_flows *leg,
+                  struct ow_error *err)
+{
+	const struct ow_flow_leg_flows *whole = &leg[a->legs - 1];
+	a->never_arrived = count_never_arrived(whole);
+	if (a->never_arrived && a->never_arrived == ow_flow_counts_flows(whole->sender))
+		return ow_error_set(err, ENOMSG, "nothing in common: none of the %zu flows of %.120s is in %.120s",
+		                    (size_t)a->never_arrived, a->point[0].path,
+		                    a->counts ? a->counts : a->point[a->points - 1].path);
+	a->flows = whole->flows + a->never_arrived;
+	a->flow = calloc(a->flows + 1, sizeof *a->flow);
+	a->estimates = calloc((a->flows + 1) * a->legs, sizeof *a->estimates);
 	if (!a->flow || !a->estimates)
-		return -ENOMEM;
-	a->flows = whole->flows;
+		return ow_error_set(err, ENOMEM, "not enough memory for the answers");
 	if (q->offset_ns)
 		shift_spreads(whole, q->offset_ns);
 	for (unsigned k = 0; k < a->legs; k++) {
 		a->spread[k] = leg[k].spread;
 		leg[k].spread = NULL;
 	}
-	for (size_t i = 0; i < a->flows; i++) {
-		struct ow_flow_estimate *estimate = &a->estimates[i * a->legs];
-		struct ow_flow_count count, sent;
-		ow_flow_counts_get(whole->counts, i, &count);
-		for (unsigned k = 0; k + 1 < a->legs; k++)
-			estimate[k] = estimate_of(&leg[k], count.flow);
-		estimate[a->legs - 1] = whole->estimate[i];
-		/* All packets of the flow that arrived were taken out: the first point did not have them. */
-		if (estimate[a->legs - 1].mean_ns.reason == OW_REASON_FLOW_NOT_RECEIVED)
-			estimate[a->legs - 1].mean_ns = ow_value_none(OW_REASON_NO_COMMON_PACKET);
-		if (q->offset_ns && estimate[a->legs - 1].mean_ns.status != OW_VALUE_NONE)
-			shift(&estimate[a->legs - 1].mean_ns, (double)q->offset_ns);
-		ptrdiff_t at = whole->sender ? ow_flow_counts_find(whole->sender, count.flow) : -1;
-		if (at >= 0)
-			ow_flow_counts_get(whole->sender, (size_t)at, &sent);
-		a->flow[i] = (struct ow_flow_answer){
-			.key = count.key,
-			.packets = count.packets,
-			.sent = at >= 0         ? sent.packets
-		                : whole->sender ? 0
-		                                : UINT64_MAX,
-			.estimate = estimate,
-		};
-		const struct ow_value *mean = &estimate[a->legs - 1].mean_ns;
-		a->estimated += mean->status != OW_VALUE_NONE;
-		/* Not with COLATE as published, which also gives negative means for flows that are only noisy. */
-		a->backwards += mean->status != OW_VALUE_NONE && mean->high < 0 &&
-		                estimate[a->legs - 1].estimator != OW_FLOWS_COLATE;
-		a->counted_packets += (double)count.packets;
-	}
-	return 0;
-}
-
-/* Counts the flows of the first point that the last one never saw, and checks that there are flows in common. */
-static int check_common(struct ow_flow_answers *a, const struct ow_flow_leg_flows *whole, struct ow_error *err)
-{
-	size_t flows = whole->sender ? ow_flow_counts_flows(whole->sender) : 0;
-	const char *x = a->point[0].path, *y = a->counts ? a->counts : a->point[a->points - 1].path;
-	for (size_t i = 0; i < flows; i++) {
-		struct ow_flow_count count;
-		ow_flow_counts_get(whole->sender, i, &count);
-		a->never_arrived += ow_flow_counts_find(whole->counts, count.flow) < 0;
-	}
-	if (flows && a->never_arrived == flows)
-		return ow_error_set(err, ENOMSG, "nothing in common: none of the %zu flows of %.120s is in %.120s",
-		                    flows, x, y);
+	for (size_t i = 0; i < whole->flows; i++)
+		gather_flow(leg, i, a);
+	gather_never_arrived(leg, a);
 	return 0;
 }
 
@@ -372,18 +358,14 @@ static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, 
 			.counts = files->counts,
 			.since_ns = q->since_ns,
 			.until_ns = q->until_ns,
+			.offset_ns = q->offset_ns,
 			.no_repair = q->no_repair,
 			.estimate = estimate,
 		};
 		r = ow_flow_leg_estimate(&input, &a->leg[i], &leg[i], err);
-		if (r == 0 && (count_unmet(q, from, to, &a->leg[i].unmet_from) < 0 ||
-		               count_unmet(q, to, from, &a->leg[i].unmet_to) < 0))
-			r = ow_error_set(err, ENOMEM, "not enough memory");
 	}
 	if (r == 0)
-		r = check_common(a, &leg[a->legs - 1], err);
-	if (r == 0 && gather(q, a, leg) < 0)
-		r = ow_error_set(err, ENOMEM, "not enough memory for the answers");
+		r = gather(q, a, leg, err);
 	if (r == 0)
 		r = check_order(a, err);
 	if (r == 0 && q->by.by)
@@ -396,8 +378,10 @@ static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, 
 int ow_flows_ask(const struct ow_flows_question *question, struct ow_flow_answers *ret_answers,
                  struct ow_flows_files **ret_files, struct ow_error *err)
 {
-	struct ow_flow_answers answers = {
-		.counts = question->counts, .offset_ns = question->offset_ns, .worst = question->worst};
+	struct ow_flow_answers answers = {.counts = question->counts,
+	                                  .offset_ns = question->offset_ns,
+	                                  .worst = question->worst,
+	                                  .lost = question->lost};
 	struct ow_flows_files *files = calloc(1, sizeof *files);
 	if (!files)
 		return ow_error_set(err, ENOMEM, "out of memory");

@@ -14,6 +14,8 @@ struct ow_flows_question {
 	bool no_repair;           /* leave lost packets in the counters */
 	struct ow_flow_select by; /* groups of flows; by.by = 0: single flows */
 	bool worst;               /* the answers are sorted by the lower ends of their intervals */
+	bool lost;                /* the answers are sorted by lost packets */
+	size_t flows_max;         /* of a recording; more are an error; 0 = no limit */
 };
 
 /*

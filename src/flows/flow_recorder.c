@@ -11,6 +11,10 @@ struct ow_flow_recorder {
 	struct ow_flow_recorder_options options;
 	struct ow_epoch epoch;
 	int64_t begin_ns, end_ns; /* the current interval, once there is a packet */
+	int64_t since_ns;  /* when the recording began; INT64_MIN: before this interval, or nothing was added yet */
+	int64_t passed_ns; /* all packets before it were added */
+	bool begun;
+	uint8_t flaws;
 	/* Hashes of the flows that were heavy in the last epoch, ascending: */
 	uint64_t *heavy;
 	size_t heavies, heavy_room;
@@ -19,12 +23,8 @@ struct ow_flow_recorder {
 static int make_epoch(struct ow_flow_recorder *recorder, struct ow_error *err)
 {
 	const struct ow_epoch_info *info = &recorder->options.info;
-	int r = ow_epoch_init(info, false, &recorder->epoch, err);
-	if (r == 0 && info->counts &&
-	    ow_flow_counts_create(&info->params, recorder->options.flows_max, &recorder->epoch.counts) < 0) {
-		ow_epoch_done(&recorder->epoch);
-		return ow_error_set(err, ENOMEM, "not enough memory to count flows");
-	}
+	size_t flows_max = recorder->options.flows_max;
+	int r = ow_epoch_init(info, flows_max ? flows_max : OW_FLOW_COUNTS_MAX, &recorder->epoch, err);
 	recorder->epoch.epochs = 1;
 	return r;
 }
@@ -92,14 +92,29 @@ static int keep_heavy(struct ow_flow_recorder *recorder)
 	return remember_heavy(recorder, from);
 }
 
-int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err)
+/* The interval; or from the first to the last packet. until_ns: when the recording ended, INT64_MAX = it goes on. */
+static void set_span(const struct ow_flow_recorder *recorder, struct ow_epoch *epoch, int64_t until_ns)
+{
+	epoch->begin_ns = ow_colate_first_ns(epoch->colate);
+	epoch->end_ns = ow_colate_last_ns(epoch->colate) + 1;
+	if (!recorder->options.info.interval_ns)
+		return;
+	int64_t since_ns = recorder->since_ns < epoch->begin_ns ? recorder->since_ns : epoch->begin_ns;
+	until_ns = until_ns > epoch->end_ns ? until_ns : epoch->end_ns;
+	bool begins = recorder->since_ns > recorder->begin_ns && recorder->since_ns < recorder->end_ns;
+	epoch->begin_ns = begins && since_ns > recorder->begin_ns ? since_ns : recorder->begin_ns;
+	epoch->end_ns = until_ns < recorder->end_ns ? until_ns : recorder->end_ns;
+}
+
+static int pass_on(struct ow_flow_recorder *recorder, int64_t until_ns, struct ow_error *err)
 {
 	struct ow_epoch *epoch = &recorder->epoch;
 	if (!epoch->colate || !ow_colate_packets(epoch->colate))
 		return 0;
-	bool by_time = recorder->options.info.interval_ns != 0;
-	epoch->begin_ns = by_time ? recorder->begin_ns : ow_colate_first_ns(epoch->colate);
-	epoch->end_ns = by_time ? recorder->end_ns : ow_colate_last_ns(epoch->colate) + 1;
+	set_span(recorder, epoch, until_ns);
+	recorder->since_ns = INT64_MIN;
+	epoch->flaws = recorder->flaws;
+	recorder->flaws = 0;
 	if (epoch->counts && keep_heavy(recorder) < 0)
 		return ow_error_set(err, ENOMEM, "not enough memory for heavy flows");
 	int r = recorder->options.on_epoch(recorder->options.arg, epoch, err);
@@ -108,6 +123,20 @@ int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err
 	if (epoch->counts)
 		ow_flow_counts_reset(epoch->counts);
 	return r;
+}
+
+/* The first packet, or the first time that passed. */
+static void begin(struct ow_flow_recorder *recorder, int64_t time_ns)
+{
+	if (!recorder->begun)
+		recorder->since_ns = time_ns;
+	recorder->begun = true;
+}
+
+int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err)
+{
+	recorder->begun = false;
+	return pass_on(recorder, recorder->passed_ns, err);
 }
 
 static void begin_interval(struct ow_flow_recorder *recorder, int64_t time_ns)
@@ -134,7 +163,7 @@ static int add(struct ow_flow_recorder *recorder, const struct ow_flow_sighting 
 	if (epoch->counts)
 		ow_flow_counts_add(epoch->counts, sightings, keys, count);
 	if (recorder->options.threshold && ow_colate_time_sum(epoch->colate) >= recorder->options.threshold)
-		return ow_flow_recorder_cut(recorder, err);
+		return pass_on(recorder, INT64_MAX, err);
 	return 0;
 }
 
@@ -150,11 +179,12 @@ int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow
 		}
 		if (!recorder->options.info.interval_ns)
 			return add(recorder, sightings, keys, count, err);
+		begin(recorder, sightings[0].time_ns);
 		if (!ow_colate_packets(recorder->epoch.colate) && !belongs(recorder, sightings[0].time_ns))
 			begin_interval(recorder, sightings[0].time_ns);
 		while (some < count && belongs(recorder, sightings[some].time_ns))
 			some++;
-		int r = some ? add(recorder, sightings, keys, some, err) : ow_flow_recorder_cut(recorder, err);
+		int r = some ? add(recorder, sightings, keys, some, err) : pass_on(recorder, INT64_MAX, err);
 		if (r < 0)
 			return r;
 		sightings += some;
@@ -164,9 +194,22 @@ int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow
 	return 0;
 }
 
+void ow_flow_recorder_flaw(struct ow_flow_recorder *recorder, uint8_t flaws)
+{
+	recorder->flaws |= flaws;
+}
+
+bool ow_flow_recorder_due(const struct ow_flow_recorder *recorder, int64_t time_ns)
+{
+	const struct ow_colate *colate = recorder->epoch.colate;
+	return recorder->options.info.interval_ns && colate && ow_colate_packets(colate) && time_ns >= recorder->end_ns;
+}
+
 int ow_flow_recorder_pass(struct ow_flow_recorder *recorder, int64_t passed_ns, struct ow_error *err)
 {
+	begin(recorder, passed_ns);
+	recorder->passed_ns = passed_ns;
 	if (!recorder->options.info.interval_ns || passed_ns < recorder->end_ns)
 		return 0;
-	return ow_flow_recorder_cut(recorder, err);
+	return pass_on(recorder, INT64_MAX, err);
 }

@@ -6,7 +6,8 @@
 /*
  * Collects sightings of packets into epochs. An epoch ends at a multiple of the interval (of Unix time, so that the
  * epochs of all points end together), when the sum of its times has reached the threshold, or when the caller asks for
- * it. Epochs without packets are not passed on.
+ * it. Epochs without packets are not passed on. The span of an epoch is its interval, without the time before the recording
+ * began and after it ended: what passed then was not seen.
  */
 
 /*
@@ -37,7 +38,11 @@ void ow_flow_recorder_free(struct ow_flow_recorder *recorder);
 /* keys: as for ow_flow_counts_add. A packet that is late by less than an interval is recorded in the current epoch. */
 int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow_sighting *sightings,
                          const struct ow_flow_key *const *keys, size_t count, struct ow_error *err);
-/* All packets before this time have been added: passes on an interval that has ended. */
+/* All packets before this time have been added, and those from then on will be: passes on an interval that has ended. */
 int ow_flow_recorder_pass(struct ow_flow_recorder *recorder, int64_t passed_ns, struct ow_error *err);
-/* Passes on the current epoch. */
+/* What happens to the current epoch, or to the next one if there is none: of ow_epoch_flaw. */
+void ow_flow_recorder_flaw(struct ow_flow_recorder *recorder, uint8_t flaws);
+/* Whether this time ends the current epoch. */
+bool ow_flow_recorder_due(const struct ow_flow_recorder *recorder, int64_t time_ns);
+/* The recording ends, or pauses: passes on the current epoch. */
 int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err);

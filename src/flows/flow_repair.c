@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct epoch_of {
-	int64_t begin_ns, end_ns;
+	int64_t begin_ns, end_ns; /* begin: of the interval, also if the recording began later */
 	size_t index;
 };
 
@@ -63,9 +63,16 @@ static bool is_told(const struct ow_colate_params *params, int64_t begin_ns, int
 
 /* -- epoch by epoch ------------------------------------------------------------------------------------------------ */
 
+static int64_t interval_of(int64_t time_ns, int64_t length_ns)
+{
+	int64_t rest = length_ns ? time_ns % length_ns : 0;
+	return time_ns - rest - (rest < 0 ? length_ns : 0);
+}
+
 static int list_epochs(struct side *side, int64_t since_ns, int64_t until_ns, size_t cells)
 {
 	size_t all = ow_epochs_count(side->epochs);
+	int64_t length_ns = ow_epochs_info(side->epochs)->interval_ns;
 	side->epoch = calloc(all + 1, sizeof *side->epoch);
 	side->table = calloc(cells, sizeof *side->table);
 	if (!side->epoch || !side->table)
@@ -73,19 +80,24 @@ static int list_epochs(struct side *side, int64_t since_ns, int64_t until_ns, si
 	for (size_t i = 0; i < all; i++) {
 		struct ow_epochs_span span = ow_epochs_span(side->epochs, i);
 		if (span.end_ns > since_ns && span.begin_ns < until_ns)
-			side->epoch[side->count++] = (struct epoch_of){span.begin_ns, span.end_ns, i};
+			side->epoch[side->count++] =
+				(struct epoch_of){interval_of(span.begin_ns, length_ns), span.end_ns, i};
 	}
 	qsort(side->epoch, side->count, sizeof *side->epoch, by_begin);
 	return 0;
 }
 
-/* The table of all epochs with this begin. */
-static int read_tables(struct side *side, int64_t begin_ns, size_t cells, struct ow_error *err)
+/* The table of all epochs with this begin, and their packets. */
+static int read_tables(struct side *side, int64_t begin_ns, size_t cells, double *ret_packets, struct ow_error *err)
 {
 	int r = 0;
+	*ret_packets = 0;
 	memset(side->table, 0, cells * sizeof *side->table);
-	for (; r == 0 && side->next < side->count && side->epoch[side->next].begin_ns == begin_ns; side->next++)
-		r = ow_epochs_repair(side->epochs, side->epoch[side->next].index, side->table, err);
+	for (; r == 0 && side->next < side->count && side->epoch[side->next].begin_ns == begin_ns; side->next++) {
+		size_t i = side->epoch[side->next].index;
+		*ret_packets += (double)ow_epochs_span(side->epochs, i).packets;
+		r = ow_epochs_repair(side->epochs, i, side->table, err);
+	}
 	return r;
 }
 
@@ -106,9 +118,10 @@ static int find_in_epochs(struct side side[2], struct ow_lost_search *search, st
 			return 0;
 		const struct side *of = begin[0] == now ? &side[0] : &side[1];
 		const struct epoch_of *epoch = &of->epoch[of->next];
-		search->around = (epoch->begin_ns / 2 + epoch->end_ns / 2) / (int64_t)search->params->unit_ns;
+		search->around[0] = search->around[1] =
+			(epoch->begin_ns / 2 + epoch->end_ns / 2) / (int64_t)search->params->unit_ns;
 		for (int i = 0; i < 2; i++) {
-			int r = read_tables(&side[i], now, cells, err);
+			int r = read_tables(&side[i], now, cells, &search->packets, err);
 			if (r < 0)
 				return r;
 		}
@@ -186,23 +199,41 @@ static int epoch_by_epoch(const struct ow_repair_side from[2], int64_t since_ns,
 
 /* -- all epochs together ------------------------------------------------------------------------------------------- */
 
-static int64_t middle_of(const struct ow_repair_side side[2])
+/* The clocks of the points may be hours apart. */
+static int64_t middle_of(const struct ow_repair_side *side)
 {
-	int64_t first = ow_colate_first_ns(side[0].sum->colate), last = ow_colate_last_ns(side[1].sum->colate);
-	return first / 2 + last / 2;
+	return ow_colate_first_ns(side->sum->colate) / 2 + ow_colate_last_ns(side->sum->colate) / 2;
 }
 
-int ow_flow_repair_find(const struct ow_repair_side side[2], int64_t since_ns, int64_t until_ns,
+/*
+ * What the mean delay may be by the clocks as they are: as the user says, by the first packets, by the last ones. Without that,
+ * delays of a cell's packets, of clocks that are apart, could add up to more than a time can be.
+ */
+static void guess_delays(const struct ow_repair_side side[2], int64_t offset_ns, struct ow_lost_search *search)
+{
+	const struct ow_colate *a = side[0].sum->colate, *b = side[1].sum->colate;
+	int64_t unit = search->params->unit_ns;
+	search->delay[0] = -offset_ns / unit;
+	search->delay[1] = (ow_colate_first_ns(b) - ow_colate_first_ns(a)) / unit;
+	search->delay[2] = (ow_colate_last_ns(b) - ow_colate_last_ns(a)) / unit;
+}
+
+int ow_flow_repair_find(const struct ow_repair_side side[2], int64_t since_ns, int64_t until_ns, int64_t offset_ns,
                         struct ow_lost_packets *packets, struct ow_error *err)
 {
 	const struct ow_colate_params *params = ow_colate_params(side[0].sum->colate);
-	struct ow_lost_search search = {.params = params, .around = middle_of(side) / (int64_t)params->unit_ns};
+	struct ow_lost_search search = {.params = params, .packets = (double)ow_colate_packets(side[1].sum->colate)};
 	uint64_t *flow = NULL;
 	if (!params->repair_cells || (!side[0].sum->counts && !side[1].sum->counts))
 		return 0;
 	int r = all_flows(side, &flow, &search.flows);
 	search.flow = flow;
-	bool told = is_told(params, side[0].sum->begin_ns, side[0].sum->end_ns);
+	guess_delays(side, offset_ns, &search);
+	bool told = true;
+	for (int i = 0; i < 2; i++) {
+		search.around[i] = middle_of(&side[i]) / (int64_t)params->unit_ns;
+		told = told && is_told(params, side[i].sum->begin_ns, side[i].sum->end_ns);
+	}
 	if (r == 0 && told)
 		r = ow_lost_packets_find(&search, ow_colate_repair(side[0].sum->colate),
 		                         ow_colate_repair(side[1].sum->colate), packets);

@@ -26,7 +26,8 @@ static size_t delays_of(const struct ow_flow_sample *from, const struct ow_flow_
 		uint64_t x = from->packet[i].rank, y = to->packet[j].rank;
 		size_t n = copies(from, i), m = copies(to, j);
 		for (size_t k = 0; x == y && n == m && k < n && count < OW_FLOW_SAMPLE; k++)
-			ret_delay[count++] = to->packet[j + k].time_ns - from->packet[i + k].time_ns;
+			ret_delay[count++] =
+				(int64_t)((uint64_t)to->packet[j + k].time_ns - (uint64_t)from->packet[i + k].time_ns);
 		i += x <= y ? n : 0;
 		j += y <= x ? m : 0;
 	}

@@ -51,18 +51,34 @@ void ow_flow_thread_free(struct ow_flow_thread *thread)
 	free(thread);
 }
 
+static void lose(struct ow_flow_thread *thread, size_t packets)
+{
+	ow_flow_recorder_flaw(thread->recorder, OW_EPOCH_MISSED);
+	thread->options.on_lost(thread->options.arg, packets);
+}
+
+void ow_flow_thread_flaw(struct ow_flow_thread *thread, uint8_t flaws)
+{
+	ow_flow_recorder_flaw(thread->recorder, flaws);
+}
+
+bool ow_flow_thread_due(const struct ow_flow_thread *thread, int64_t time_ns)
+{
+	return ow_flow_recorder_due(thread->recorder, time_ns);
+}
+
 void ow_flow_thread_frames(struct ow_flow_thread *thread, const struct ow_iface_frame *frames, size_t count)
 {
 	while (count) {
 		size_t some = count < OW_FLOW_SIGHTINGS ? count : OW_FLOW_SIGHTINGS;
 		struct ow_flow_sightings sightings = {.count = 0};
 		if (ow_flow_decoder_load_live(thread->decoder, frames, some, NULL) < 0)
-			thread->options.on_lost(thread->options.arg, some);
+			lose(thread, some);
 		else
 			while (ow_flow_decoder_next(thread->decoder, &sightings, NULL) == 0 && sightings.count) {
 				if (ow_flow_recorder_add(thread->recorder, sightings.sighting, sightings.key,
 				                         sightings.count, NULL) < 0)
-					thread->options.on_lost(thread->options.arg, sightings.count);
+					lose(thread, sightings.count);
 			}
 		frames += some;
 		count -= some;

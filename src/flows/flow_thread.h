@@ -29,5 +29,8 @@ int ow_flow_thread_create(const char *name, uint16_t linktype, const struct ow_f
                           struct ow_flow_thread **ret_thread, struct ow_error *err);
 void ow_flow_thread_free(struct ow_flow_thread *thread);
 void ow_flow_thread_frames(struct ow_flow_thread *thread, const struct ow_iface_frame *frames, size_t count);
+/* What happened to the frames: of ow_epoch_flaw. To be called before a time passes for which this is due. */
+void ow_flow_thread_flaw(struct ow_flow_thread *thread, uint8_t flaws);
+bool ow_flow_thread_due(const struct ow_flow_thread *thread, int64_t time_ns);
 /* All frames before this time have been seen. INT64_MAX: all frames. */
 void ow_flow_thread_pass(struct ow_flow_thread *thread, int64_t passed_ns);

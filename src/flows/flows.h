@@ -45,6 +45,7 @@ struct ow_flows {
 	struct ow_flow_load *flow;
 	size_t flows;
 	const struct ow_lost_packets *lost; /* that were taken out; NULL = none */
+	int64_t offset_ns;                  /* is added to all delays */
 };
 
 /*
@@ -61,6 +62,11 @@ int ow_flows_difference(const struct ow_colate *a, const struct ow_colate *b, st
 void ow_flows_take_out(struct ow_flows *flows, const struct ow_lost_packets *packets);
 /* Both points do not have the same packets of this flow in the share of a layer of banks: its counters there are not clean. */
 void ow_flows_distrust(struct ow_flows *flows, uint64_t flow, uint32_t layer);
+/*
+ * Adds offset_ns to the delays, own_delay_ns has it already, and finds out what counters mean that hold less than their sums of
+ * delays. To be called once, when flow and flows are set and no packet is to be taken out any more. -ENOMEM.
+ */
+int ow_flows_correct(struct ow_flows *flows, int64_t offset_ns);
 /* Frees the layers' arrays, not `flow`. */
 void ow_flows_done(struct ow_flows *flows);
 

@@ -146,7 +146,7 @@ static void take_out_means(struct spread *s)
 				continue;
 			if (counted)
 				n = unwrap(layer->counts[c], layer->layer.count_bits, n);
-			double e = layer->delay_ns[c] - n * s->center[row];
+			double e = layer->delay_ns[c] + n * ((double)s->data->offset_ns - s->center[row]);
 			s->center[row] = e * e;
 		}
 	}

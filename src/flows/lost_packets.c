@@ -15,6 +15,7 @@ struct peel {
 	struct ow_repair_cell *cell; /* A - B, without what was found */
 	uint32_t cells;              /* of a bank */
 	size_t size;                 /* cells of all banks */
+	int64_t delay;               /* units of cells: the times of B are less by it */
 	/* Cells to look at, in the order in which they were left with one packet: a time that is read from others has their
 	 * errors, so few steps are best. */
 	uint32_t *queue;
@@ -127,6 +128,37 @@ static bool is_read(const struct ow_repair_cell *cell)
 	return !cell->packet && !(cell->time_flow & FLOW_MASK);
 }
 
+/* The packets of B in a cell: about as many as in the others. */
+static uint64_t common_of(const struct peel *peel, const struct ow_repair_cell *b)
+{
+	double known = (uint16_t)b->packet, expected = peel->search->packets / peel->cells;
+	return (uint64_t)(known + 0x1p16 * fmax(round((expected - known) / 0x1p16), 0));
+}
+
+/*
+ * Which guess of the mean delay leaves least in the cells of common packets. What a cell tells of a time is modular: large delays
+ * of many packets would look like others.
+ */
+static int64_t choose_delay(const struct peel *peel, const struct ow_repair_cell *b)
+{
+	int64_t best = 0;
+	double least = INFINITY;
+	for (unsigned k = 0; k < OW_LOST_DELAYS; k++) {
+		int64_t delay = peel->search->delay[k] >> peel->search->params->repair_shift;
+		double sum = 0;
+		for (size_t i = 0; i < peel->size; i++) {
+			uint64_t shifted = (uint64_t)delay * common_of(peel, &b[i]) << OW_REPAIR_FLOW_BITS;
+			if (is_read(&peel->cell[i]))
+				sum += fabs((double)(int64_t)(peel->cell[i].time_flow + shifted));
+		}
+		if (sum < least) {
+			least = sum;
+			best = delay;
+		}
+	}
+	return best;
+}
+
 /* Keeps the cells that tell something about packets that were found. number: of each cell, set. */
 static int add_cells(const struct peel *peel, const struct ow_lost_cell *cell, const struct ow_lost_time *time,
                      uint32_t *number, struct ow_lost_packets *packets)
@@ -156,7 +188,6 @@ static int add_packets(const struct peel *peel, const struct ow_lost_time *time,
                        struct ow_lost_packets *packets)
 {
 	const struct ow_colate_params *params = peel->search->params;
-	int64_t around = peel->search->around >> params->repair_shift;
 	if (OW_GROW(packets->packet, packets->room, packets->count + peel->count) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < peel->count; i++) {
@@ -166,7 +197,10 @@ static int add_packets(const struct peel *peel, const struct ow_lost_time *time,
 			packets->unread++;
 			continue;
 		}
-		uint64_t off = (place->time + (uint64_t)time[i].correction - (uint64_t)around) << OW_REPAIR_FLOW_BITS;
+		int64_t around = peel->search->around[place->sign < 0] >> params->repair_shift;
+		uint64_t told =
+			place->time + (uint64_t)time[i].correction + (place->sign < 0 ? (uint64_t)peel->delay : 0);
+		uint64_t off = (told - (uint64_t)around) << OW_REPAIR_FLOW_BITS;
 		int64_t near = around + ((int64_t)off >> OW_REPAIR_FLOW_BITS);
 		double scale = (double)(UINT64_C(1) << params->repair_shift);
 		struct ow_lost_packet *packet = &packets->packet[packets->count++];
@@ -174,7 +208,9 @@ static int add_packets(const struct peel *peel, const struct ow_lost_time *time,
 			.flow = place->flow,
 			.hash = ow_repair_hash(place->key),
 			.sign = place->sign,
-			.time = (int64_t)((uint64_t)near << params->repair_shift),
+			/* In the middle of what the dropped bits can be. */
+			.time = (int64_t)(((uint64_t)near << params->repair_shift) +
+		                          (UINT64_C(1) << params->repair_shift) / 2),
 			.var = time[i].var * scale * scale,
 		};
 		for (unsigned b = 0; b < OW_REPAIR_BANKS; b++)
@@ -194,7 +230,7 @@ static int settle(const struct peel *peel, const struct ow_repair_cell *b, struc
 	for (size_t i = 0; r == 0 && i < peel->size; i++) {
 		cell[i] = (struct ow_lost_cell){
 			.left = (double)((int64_t)peel->cell[i].time_flow >> OW_REPAIR_FLOW_BITS),
-			.common = (uint16_t)b[i].packet,
+			.common = (double)common_of(peel, &b[i]),
 			.read = is_read(&peel->cell[i]),
 		};
 		packets->unread += !cell[i].read;
@@ -224,6 +260,10 @@ int ow_lost_packets_find(const struct ow_lost_search *search, const struct ow_re
 		peel.cell[i].packet = a[i].packet - b[i].packet;
 		peel.cell[i].time_flow = a[i].time_flow - b[i].time_flow;
 	}
+	if (r == 0)
+		peel.delay = choose_delay(&peel, b);
+	for (size_t i = 0; r == 0 && peel.delay && i < peel.size; i++)
+		peel.cell[i].time_flow += (uint64_t)peel.delay * common_of(&peel, &b[i]) << OW_REPAIR_FLOW_BITS;
 	if (r == 0)
 		r = run(&peel);
 	if (r == 0)

@@ -41,12 +41,16 @@ struct ow_lost_packets {
 	uint64_t unread;      /* cells that could not be read: other packets differ as well */
 };
 
+#define OW_LOST_DELAYS 3
 /* flow: hashes of all flows that either point counted, ascending. */
 struct ow_lost_search {
 	const struct ow_colate_params *params;
 	const uint64_t *flow;
 	size_t flows;
-	int64_t around; /* a time of the recordings, in units: times are within 2^39 << shift of it */
+	/* A time of the recording of each point, in units: its times are within 2^39 << shift of it. */
+	int64_t around[2];
+	int64_t delay[OW_LOST_DELAYS]; /* guesses of the mean delay, in units: one of them should be near */
+	double packets;                /* of the second point, as far as is known: a cell counts them modulo 2^16 */
 };
 
 /* Adds what it finds to *packets. 0, or -ENOMEM. */

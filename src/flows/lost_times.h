@@ -20,9 +20,9 @@ struct ow_lost_place {
 struct ow_lost_cell {
 	/* times of A - B, without those of the packets that were found; then also without what the corrections explain */
 	double left;
-	double var;      /* of what is left then: of the common packets' delays */
-	uint32_t common; /* packets of B, modulo 2^16 */
-	bool read;       /* no other packet is in it */
+	double var;    /* of what is left then: of the common packets' delays */
+	double common; /* packets of B */
+	bool read;     /* no other packet is in it */
 };
 
 struct ow_lost_time {

@@ -156,7 +156,7 @@ static int take_lost_out(const struct ow_flow_stream *stream, const struct ow_co
 		.params = params,
 		.flow = flow,
 		.flows = stream->flows,
-		.around = (ow_colate_first_ns(a) / 2 + ow_colate_last_ns(b) / 2) / (int64_t)params->unit_ns,
+		.around = {ow_colate_first_ns(a) / params->unit_ns, ow_colate_first_ns(b) / params->unit_ns},
 	};
 	int r = ow_lost_packets_find(&search, ow_colate_repair(a), ow_colate_repair(b), packets);
 	free(flow);

@@ -13,6 +13,8 @@
 #define RETRY_NS    OW_NS_PER_S
 /* Both points record the same packets in the same way: a copy that grows beyond twice the own file and this is none. */
 #define COPY_BYTES (UINT64_C(256) << 20)
+/* An interval has the epochs of several threads, each with up to `flows_max` flows. A peer could send far more. */
+#define WORST_FLOWS 4
 
 enum job { WRITE, APPEND, READ };
 
@@ -39,6 +41,7 @@ struct copying {
 
 struct recording {
 	char *file, *from; /* copies, because the configuration may be read again; from: NULL = none */
+	size_t flows_max;
 	/* Used only by the thread: the span of the newest epoch; begin INT64_MIN = none. */
 	int64_t begin_ns, end_ns;
 	struct ow_worst_flows worst; /* protected by the lock; not fetched yet */
@@ -65,10 +68,11 @@ struct ow_epoch_writer {
 static void look_back(struct ow_epoch_writer *writer, struct recording *recording, int64_t begin_ns, int64_t end_ns)
 {
 	struct ow_worst_flows worst;
-	if (!recording->from || begin_ns <= recording->begin_ns)
+	if (!recording->from || begin_ns < recording->end_ns)
 		return;
 	if (recording->begin_ns != INT64_MIN) {
-		ow_worst_flows_find(recording->from, recording->file, recording->begin_ns, recording->end_ns, &worst);
+		ow_worst_flows_find(recording->from, recording->file, recording->begin_ns, recording->end_ns,
+		                    WORST_FLOWS * recording->flows_max, &worst);
 		pthread_mutex_lock(&writer->lock);
 		free(recording->worst.json);
 		recording->worst = worst;
@@ -101,7 +105,7 @@ static int append_copy(struct ow_epoch_writer *writer, struct recording *recordi
 	struct copying *copying = &recording->copying;
 	struct ow_error line;
 	writer->file = copying->file;
-	int r = ow_epochs_copy_append(copying->writer, &item->copy, err);
+	int r = ow_epochs_copy_append(copying->writer, &item->copy, recording->flows_max, err);
 	if (r < 0 && r != -EINVAL)
 		return r;
 	free(item->copy.bytes);
@@ -187,7 +191,8 @@ static int open_recording(struct ow_epoch_writer *writer, const struct ow_config
 	struct recording *recording = &writer->recording[writer->recordings];
 	recording->file = strdup(flows->file);
 	recording->from = flows->from ? strdup(flows->from) : NULL;
-	recording->begin_ns = INT64_MIN;
+	recording->flows_max = flows->flows_max;
+	recording->begin_ns = recording->end_ns = INT64_MIN;
 	if (!recording->file || (flows->from && !recording->from))
 		return ow_error_set(err, ENOMEM, "not enough memory to record flows");
 	writer->recordings++;

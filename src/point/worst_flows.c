@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/time.h"
 #include "base/word.h"
+#include "flows/epoch.h"
 #include "flows/flow_query.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -43,11 +44,15 @@ static void tell(const struct ow_flow_answers *answers, const struct ow_flow_ans
 	             ow_plural(flow->packets, "packet", "packets"));
 }
 
-void ow_worst_flows_find(const char *from, const char *to, int64_t begin_ns, int64_t end_ns,
+void ow_worst_flows_find(const char *from, const char *to, int64_t begin_ns, int64_t end_ns, size_t flows_max,
                          struct ow_worst_flows *ret_worst)
 {
-	const struct ow_flows_question question = {
-		.path = {from, to}, .points = 2, .since_ns = begin_ns, .until_ns = end_ns, .worst = true};
+	const struct ow_flows_question question = {.path = {from, to},
+	                                           .points = 2,
+	                                           .since_ns = begin_ns,
+	                                           .until_ns = end_ns,
+	                                           .worst = true,
+	                                           .flows_max = flows_max};
 	const struct ow_flow_answer *row[WORST];
 	struct ow_flow_rows rows = {.row = row};
 	struct ow_flow_answers answers = {0};
@@ -60,6 +65,9 @@ void ow_worst_flows_find(const char *from, const char *to, int64_t begin_ns, int
 	for (size_t i = 0; r == 0 && i < answers.flows && rows.rows < WORST; i++)
 		if (ow_flow_answer_whole(&answers, &answers.flow[i])->mean_ns.status != OW_VALUE_NONE)
 			row[rows.rows++] = &answers.flow[i];
+	for (unsigned i = 0; r == 0 && i < answers.points; i++)
+		if (answers.point[i].flaws & OW_EPOCH_CLOCK_SET)
+			r = ow_error_set(&why, ESTALE, "because the clock of %.200s was set", answers.point[i].path);
 	if (r == 0 && !rows.rows)
 		r = ow_error_set(&why, ENODATA, "no flow has an estimate");
 	if (r == 0 && write_json(begin_ns, end_ns, &answers, &rows, &ret_worst->json) < 0)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <oneway/error.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The flows of a recording that were certainly slow in an interval. */
@@ -12,7 +13,7 @@ struct ow_worst_flows {
 
 /*
  * Compares a recording with that of the point that the packets pass before, from begin_ns to end_ns. Reads both files, and
- * takes the time and the memory of a query (flows/flow_query.h): not for a thread that others wait for.
+ * takes the time and the memory of a query (flows/flow_query.h) of up to flows_max flows: not for a thread that others wait for.
  */
-void ow_worst_flows_find(const char *from, const char *to, int64_t begin_ns, int64_t end_ns,
+void ow_worst_flows_find(const char *from, const char *to, int64_t begin_ns, int64_t end_ns, size_t flows_max,
                          struct ow_worst_flows *ret_worst);

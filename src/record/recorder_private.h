@@ -30,7 +30,9 @@ struct ow_recorder_member { /* one thread */
 	struct ow_lane_recorder *lane_recorder;
 	struct ow_flow_thread *tap[OW_RECORDER_TAPS_MAX];
 	unsigned taps;
-	struct ow_sampler *sampler; /* NULL = none */
+	uint64_t tap_dropped, tap_epoch; /* drops and clock generation that the taps know of */
+	uint8_t tap_flaws;               /* of ow_epoch_flaw, that they do not know of */
+	struct ow_sampler *sampler;      /* NULL = none */
 	uint64_t generation;
 	uint64_t epoch;      /* clock generation of the current frames, or an earlier one */
 	int64_t told_ns;     /* the last time that was reported, by the clock of this generation */

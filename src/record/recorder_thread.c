@@ -275,6 +275,28 @@ static void note_epoch(struct ow_recorder_member *member)
 	member->boundary_ns = ow_lane_recorder_boundary(member->lane_recorder, INT64_MIN);
 }
 
+/* An epoch must know what happened to it before it ends. Drops are read from the kernel then, because that takes a call. */
+static void tell_flaws(struct ow_recorder_member *member, size_t count, int64_t passed_ns)
+{
+	struct ow_iface_counts live;
+	bool due = false;
+	if (count && member->frame[count - 1].frame.time_ns > passed_ns)
+		passed_ns = member->frame[count - 1].frame.time_ns;
+	for (unsigned i = 0; i < member->taps; i++)
+		due = due || ow_flow_thread_due(member->tap[i], passed_ns);
+	if (member->tap_epoch != member->epoch)
+		member->tap_flaws |= OW_EPOCH_CLOCK_SET;
+	member->tap_epoch = member->epoch;
+	if (due) {
+		ow_iface_counts(member->live, &live);
+		member->tap_flaws |= live.dropped != member->tap_dropped ? OW_EPOCH_MISSED : 0;
+		member->tap_dropped = live.dropped;
+	}
+	for (unsigned i = 0; member->tap_flaws && i < member->taps; i++)
+		ow_flow_thread_flaw(member->tap[i], member->tap_flaws);
+	member->tap_flaws = 0;
+}
+
 static void record_flows(struct ow_recorder_member *member, size_t count, int64_t passed_ns)
 {
 	if (member->sampler) {
@@ -283,6 +305,8 @@ static void record_flows(struct ow_recorder_member *member, size_t count, int64_
 		ow_sampler_pass(member->sampler, passed_ns,
 		                atomic_load_explicit(&member->dropped, memory_order_relaxed));
 	}
+	if (member->taps)
+		tell_flaws(member, count, passed_ns);
 	for (unsigned i = 0; i < member->taps; i++) {
 		ow_flow_thread_frames(member->tap[i], member->frame, count);
 		ow_flow_thread_pass(member->tap[i], passed_ns);
@@ -320,8 +344,10 @@ void *ow_recorder_run(void *arg)
 	while (!atomic_load_explicit(&recorder->stop, memory_order_relaxed)) {
 		note_epoch(member);
 		int n = ow_iface_read(member->live, WAIT_MS, member->frame, OW_RECORDER_BATCH, &err);
-		if (ow_iface_outage(member->live, &outage))
+		if (ow_iface_outage(member->live, &outage)) {
 			note_outage(member, &outage);
+			member->tap_flaws |= OW_EPOCH_MISSED;
+		}
 		if (n > 0)
 			n = filter_frames(member, n);
 		/* After reading, so that a lane does not miss a frame that was timestamped after the lane was added. */

@@ -79,8 +79,8 @@ static void put_summary(const struct style *s, const struct ow_flow_answers *a)
 	fputc('\n', s->out);
 	put_label(s, "flows");
 	snprintf(text, sizeof text, "%s%s, %s of them with an estimate; packet counts from %.200s",
-	         ow_format_count(a->flows, count), a->grouped ? " groups" : "", ow_format_count(a->estimated, other),
-	         a->counts ? a->counts : "the recordings");
+	         ow_format_count(a->flows - a->never_arrived, count), a->grouped ? " groups" : "",
+	         ow_format_count(a->estimated, other), a->counts ? a->counts : "the recordings");
 	ow_format_wrap(s->out, text, LABEL, s->width);
 	if (a->never_arrived) {
 		put_label(s, "");
@@ -123,11 +123,12 @@ static void value_text(const struct ow_value *value, char text[OW_DURATION_TEXT]
 		snprintf(error, OW_DURATION_TEXT, "unknown");
 }
 
-enum { LEAST, MEAN, MEAN_ERROR, STDDEV, STDDEV_ERROR, PACKETS, COLUMNS };
+enum { LOST, LEAST, MEAN, MEAN_ERROR, STDDEV, STDDEV_ERROR, PACKETS, COLUMNS };
 
 static const struct ow_table_column columns[COLUMNS] = {
-	[LEAST] = {"at least", 10, 5}, [MEAN] = {"mean", 10, 0},       [MEAN_ERROR] = {"+-", 10, 1},
-	[STDDEV] = {"stddev", 10, 3},  [STDDEV_ERROR] = {"+-", 10, 4}, [PACKETS] = {"packets", 9, 2},
+	[LOST] = {"lost", 9, 6},       [LEAST] = {"at least", 10, 5}, [MEAN] = {"mean", 10, 0},
+	[MEAN_ERROR] = {"+-", 10, 1},  [STDDEV] = {"stddev", 10, 3},  [STDDEV_ERROR] = {"+-", 10, 4},
+	[PACKETS] = {"packets", 9, 2},
 };
 
 static void least_text(const struct ow_value *value, char text[OW_DURATION_TEXT])
@@ -143,6 +144,10 @@ static void put_numbers(const struct ow_table *table, const struct ow_flow_answe
 	const struct ow_flow_estimate *e = &flow->estimate[leg];
 	const char *by = ow_flow_estimator_name(e->estimator);
 	ow_table_cells cell;
+	uint64_t lost = ow_flow_answer_lost(flow);
+	snprintf(cell[LOST], sizeof cell[LOST], "-");
+	if (lost != UINT64_MAX)
+		ow_format_short(lost, (int)columns[LOST].width, cell[LOST]);
 	least_text(&e->mean_ns, cell[LEAST]);
 	value_text(&e->mean_ns, cell[MEAN], cell[MEAN_ERROR]);
 	value_text(&e->stddev_ns, cell[STDDEV], cell[STDDEV_ERROR]);
@@ -175,8 +180,9 @@ static void put_table(const struct style *s, const struct ow_flow_answers *a, co
 	struct ow_table table = {s->out, columns, COLUMNS, .colour = false};
 	const unsigned few = 1u << MEAN | 1u << MEAN_ERROR | 1u << PACKETS,
 		       deviation = 1u << STDDEV | 1u << STDDEV_ERROR;
-	table.shown = s->width >= NUMBERS ? few | (a->worst ? 1u << LEAST : deviation)
-	              : a->worst          ? 1u << LEAST | 1u << MEAN | 1u << PACKETS
+	const unsigned first = a->lost ? 1u << LOST : a->worst ? 1u << LEAST : 0;
+	table.shown = s->width >= NUMBERS ? few | (first ? first : deviation)
+	              : first             ? first | 1u << MEAN | 1u << PACKETS
 	                                  : few;
 	if (s->width < NUMBERS_FEW)
 		table.shown &= ~(1u << PACKETS);
@@ -313,19 +319,20 @@ static void put_flows(const struct style *s, const struct ow_flow_answers *a, co
 {
 	char shown[OW_FORMAT], count[OW_FORMAT], least[80] = "";
 	const char *certain = a->worst ? ", by what is certain" : "";
+	const char *first = a->lost ? "those that lost most" : "the slowest", *most = a->lost ? " that lost most" : "";
 	ow_format_count(rows->rows, shown);
 	ow_format_count(rows->eligible, count);
 	if (rows->least > 1)
 		snprintf(least, sizeof least, " of at least %" PRIu64 " packets", rows->least);
 	if (rows->rows == rows->eligible)
-		fprintf(s->out, "\n%s%s %s%s, the slowest first%s%s\n", s->bold, count,
+		fprintf(s->out, "\n%s%s %s%s, %s first%s%s\n", s->bold, count,
 		        a->grouped ? ow_plural(rows->eligible, "group", "groups")
 		                   : ow_plural(rows->eligible, "flow", "flows"),
-		        least, certain, s->plain);
+		        least, first, certain, s->plain);
 	else
-		fprintf(s->out, "\n%sthe slowest%s%s of %s %s%s%s%s\n", s->bold, rows->rows == 1 ? "" : " ",
-		        rows->rows == 1 ? "" : shown, count, a->grouped ? "groups of flows" : "flows", least, certain,
-		        s->plain);
+		fprintf(s->out, "\n%sthe %s%s%s of %s %s%s%s%s%s\n", s->bold, a->lost ? "" : "slowest",
+		        a->lost || rows->rows == 1 ? "" : " ", rows->rows == 1 && !a->lost ? "" : shown, count,
+		        a->grouped ? "groups of flows" : "flows", least, certain, most, s->plain);
 	if (rows->rows)
 		put_table(s, a, rows);
 	put_no_answers(s, a);

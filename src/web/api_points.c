@@ -424,8 +424,8 @@ static int put_flows(struct ow_call *call, const struct ow_flow_answers *answers
 		return -ENOMEM;
 	for (size_t i = 0; i < answers->flows; i++) {
 		rows.eligible++;
-		if (rows.rows < most &&
-		    ow_flow_answer_whole(answers, &answers->flow[i])->mean_ns.status != OW_VALUE_NONE)
+		bool known = ow_flow_answer_whole(answers, &answers->flow[i])->mean_ns.status != OW_VALUE_NONE;
+		if (rows.rows < most && (known || answers->lost))
 			rows.row[rows.rows++] = &answers->flow[i];
 	}
 	ow_report_flow_answers_json(call->json.out, answers, &rows);
@@ -449,7 +449,11 @@ int ow_api_flows(struct ow_call *call, struct ow_error *err)
 		r = ow_query_time(call->query, "until", call->now_ns, &question.until_ns, err);
 	if (r == 0)
 		r = ow_query_number(call->query, "worst", 1, FLOWS_MAX, &most, err);
-	const char *by = ow_query_get(call->query, "by");
+	const char *by = ow_query_get(call->query, "by"), *order = ow_query_get(call->query, "order");
+	if (r == 0 && order && strcmp(order, "worst") != 0 && strcmp(order, "lost") != 0)
+		r = ow_error_set(err, EINVAL, "order: 'worst' or 'lost', not '%.40s'", order);
+	question.lost = order && strcmp(order, "lost") == 0;
+	question.worst = !question.lost;
 	if (r == 0 && by)
 		r = ow_flow_select_parse(by, &question.by, err);
 	if (r == 0)

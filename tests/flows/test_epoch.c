@@ -81,7 +81,7 @@ static struct ow_epoch_info plain_info(void)
 
 static void fill(const struct ow_epoch_info *info, size_t from, size_t to, struct ow_epoch *epoch)
 {
-	assert_int_equal(ow_epoch_init(info, true, epoch, NULL), 0);
+	assert_int_equal(ow_epoch_init(info, OW_FLOW_COUNTS_MAX, epoch, NULL), 0);
 	ow_colate_add(epoch->colate, stamp + from, to - from);
 	if (epoch->counts) {
 		ow_flow_counts_add(epoch->counts, stamp + from, key + from, to - from);
@@ -165,8 +165,8 @@ static void check_round_trip(const struct ow_epoch_info *info, size_t count)
 	fill(info, 0, count, &epoch);
 	assert_int_equal(ow_epoch_encode(&epoch, &bytes, &size, &cost), 0);
 	assert_int_equal(cost.counter_bytes + cost.count_bytes, size);
-	assert_int_equal(ow_epoch_init(info, true, &sum, NULL), 0);
-	assert_int_equal(ow_epoch_init(info, false, &without, NULL), 0);
+	assert_int_equal(ow_epoch_init(info, OW_FLOW_COUNTS_MAX, &sum, NULL), 0);
+	assert_int_equal(ow_epoch_init(info, 0, &without, NULL), 0);
 	if (ow_epoch_decode_add(info, bytes, size, &sum, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(ow_epoch_decode_add(info, bytes, size, &without, NULL), 0);
@@ -177,7 +177,7 @@ static void check_round_trip(const struct ow_epoch_info *info, size_t count)
 	/* Whatever is cut off, it is seen. */
 	for (size_t cut = 1; cut <= 40 && cut <= size; cut++) {
 		struct ow_epoch part;
-		assert_int_equal(ow_epoch_init(info, true, &part, NULL), 0);
+		assert_int_equal(ow_epoch_init(info, OW_FLOW_COUNTS_MAX, &part, NULL), 0);
 		assert_true(ow_epoch_decode_add(info, bytes, size - cut, &part, NULL) < 0);
 		ow_epoch_done(&part);
 	}
@@ -219,7 +219,7 @@ static void test_sums(void **state)
 	struct ow_epoch_info info = plain_info();
 	struct ow_epoch all, sum, part;
 	fill(&info, 0, STAMPS, &all);
-	assert_int_equal(ow_epoch_init(&info, true, &sum, NULL), 0);
+	assert_int_equal(ow_epoch_init(&info, OW_FLOW_COUNTS_MAX, &sum, NULL), 0);
 	for (size_t i = 0; i < STAMPS; i += 500) {
 		uint8_t *bytes;
 		size_t size;

@@ -2,7 +2,7 @@
 /* Files of epochs: sums of any time against naive ones, damage at every byte, kill -9 of a writer, refusals. */
 #include "base/hash.h"
 #include "base/random.h"
-#include "flows/epochs.h"
+#include "flows/epochs_private.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ static struct ow_epoch_info make_info(void)
 /* Epoch number n: PER packets of its minute. */
 static void fill(const struct ow_epoch_info *info, unsigned n, struct ow_epoch *epoch)
 {
-	if (ow_epoch_init(info, true, epoch, NULL) < 0)
+	if (ow_epoch_init(info, OW_FLOW_COUNTS_MAX, epoch, NULL) < 0)
 		abort();
 	for (unsigned i = 0; i < PER; i++) {
 		const struct ow_flow_key key = {.version = 4, .proto = 6, .sport = (uint16_t)(ID(n, i) % FLOWS)};
@@ -126,10 +126,10 @@ static void check_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t 
 	struct ow_epoch sum, expected, part;
 	struct ow_error err;
 	const struct ow_epoch_info *info = ow_epochs_info(epochs);
-	if (ow_epochs_sum(epochs, since_ns, until_ns, true, &sum, &err) < 0)
+	if (ow_epochs_sum(epochs, since_ns, until_ns, OW_FLOW_COUNTS_MAX, &sum, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(sum.epochs, to - from);
-	assert_int_equal(ow_epoch_init(info, true, &expected, NULL), 0);
+	assert_int_equal(ow_epoch_init(info, OW_FLOW_COUNTS_MAX, &expected, NULL), 0);
 	for (unsigned n = from; n < to; n++) {
 		fill(info, n, &part);
 		assert_int_equal(ow_colate_merge(expected.colate, part.colate, NULL), 0);
@@ -247,7 +247,7 @@ static void test_damage(void **state)
 		struct ow_error err = {""};
 		if (ow_epochs_open(path, &epochs, &err) == 0) {
 			struct ow_epoch sum;
-			if (ow_epochs_sum(epochs, INT64_MIN, INT64_MAX, true, &sum, &err) == 0) {
+			if (ow_epochs_sum(epochs, INT64_MIN, INT64_MAX, OW_FLOW_COUNTS_MAX, &sum, &err) == 0) {
 				assert_non_null(ow_epochs_damage(epochs));
 				assert_true(sum.epochs < 3);
 				ow_epoch_done(&sum);
@@ -263,6 +263,32 @@ static void test_damage(void **state)
 		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 	}
 	close(fd);
+}
+
+/* Times beyond those of frames, with the right checksums: differences of two would overflow. */
+static void test_times(void **state)
+{
+	(void)state;
+	struct ow_epoch_info info = make_info();
+	static const int64_t spans[][2] = {{INT64_MIN, 0}, {0, INT64_MAX}, {INT64_MIN, INT64_MAX}};
+	for (unsigned i = 0; i < 3; i++) {
+		struct ow_epochs_writer *writer = create(&info, false);
+		append(writer, &info, 0, 1);
+		ow_epochs_writer_free(writer);
+		struct ow_epochs_frame frame = {.kind = OW_EPOCHS_EPOCH, .from = 1, .epochs = 1};
+		frame.begin_ns = spans[i][0];
+		frame.end_ns = spans[i][1];
+		frame.check = ow_epochs_check(NULL, 0);
+		uint8_t header[OW_EPOCHS_HEADER];
+		ow_epochs_frame_put(&frame, header);
+		int fd = open(path, O_RDWR | O_APPEND);
+		assert_int_equal(write(fd, header, sizeof header), sizeof header);
+		close(fd);
+		struct ow_epochs *epochs = open_file();
+		assert_int_equal(ow_epochs_count(epochs), 1);
+		assert_non_null(ow_epochs_damage(epochs));
+		ow_epochs_close(epochs);
+	}
 }
 
 /* A writer is killed at random moments; nothing that it said was written is missing, and the next one goes on. */
@@ -371,7 +397,7 @@ static void test_copy(void **state)
 			if (r == 1)
 				break;
 			assert_int_equal(r, 0);
-			assert_int_equal(ow_epochs_copy_append(copy, &next, &err), 0);
+			assert_int_equal(ow_epochs_copy_append(copy, &next, FLOWS, &err), 0);
 			free(next.bytes);
 			copied++;
 		}
@@ -389,10 +415,13 @@ static void test_copy(void **state)
 	assert_int_equal(ow_epochs_copy_next(writer, &(struct ow_epochs_place){0}, &next, &err), 0);
 	for (size_t cut = 0; cut < next.size; cut++) {
 		struct ow_epochs_copy part = {next.bytes, cut, 0};
-		assert_int_equal(ow_epochs_copy_append(copy, &part, &err), -EINVAL);
+		assert_int_equal(ow_epochs_copy_append(copy, &part, FLOWS, &err), -EINVAL);
 	}
+	/* A peer that sends more flows than a recording has does not get the memory for them. */
+	assert_int_equal(ow_epochs_copy_append(copy, &next, 5, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "more than the 5 flows"));
 	next.count_bytes = (uint32_t)next.size + 1;
-	assert_int_equal(ow_epochs_copy_append(copy, &next, &err), -EINVAL);
+	assert_int_equal(ow_epochs_copy_append(copy, &next, FLOWS, &err), -EINVAL);
 	assert_int_equal(ow_epochs_place(copy).bytes, place.bytes);
 	free(next.bytes);
 	ow_epochs_writer_free(copy);
@@ -402,8 +431,9 @@ static void test_copy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums), cmocka_unit_test(test_cut),      cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_kill), cmocka_unit_test(test_refusals), cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_sums),  cmocka_unit_test(test_cut),      cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_kill),  cmocka_unit_test(test_refusals), cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_times),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers for flows as text, JSON and CSV: unknown values, infinite bounds, legs, warnings. */
+#include "flows/epoch.h"
 #include "flows/flow_answers.h"
 #include <jansson.h>
 #include <math.h>
@@ -38,7 +39,7 @@ static void fill(struct fixture *f)
 	                    .leg = {{0, 1, 100, 90}, {1, 2, 100, 100}, {0, 2, 100, 40}},
 	                    .flows = FLOWS,
 	                    .estimated = 2,
-	                    .never_arrived = 7}};
+	                    .never_arrived = 1}};
 	for (unsigned i = 0; i < 3; i++)
 		f->answers.point[i] = (struct ow_flow_point){.path = paths[i],
 		                                             .epochs = 2,
@@ -104,8 +105,8 @@ static void as_text(void **state)
 	fill(&f);
 	render(&f, put_text);
 	assert_null(strchr(text, '\033'));
-	has("3, 2 of them with an estimate");
-	has("7 more were never received");
+	has("2, 2 of them with an estimate");
+	has("1 more was never received");
 	has("A to B: 100 used, 90 clean (90.0 %), 10 unclean");
 	has("  voice\n");
 	has(" A-B\n");
@@ -182,6 +183,12 @@ static void warnings(void **state)
 	assert_true(ow_flow_answers_warning(&f.answers, 1, line));
 	assert_non_null(strstr(line, "5 packets"));
 	assert_false(ow_flow_answers_warning(&f.answers, 2, line));
+	f.answers.point[1].flaws = OW_EPOCH_FLAWS;
+	assert_true(ow_flow_answers_warning(&f.answers, 1, line));
+	assert_non_null(strstr(line, "did not record all packets"));
+	assert_true(ow_flow_answers_warning(&f.answers, 2, line));
+	assert_non_null(strstr(line, "was set in this time"));
+	f.answers.point[1].flaws = 0;
 	f.answers.backwards = 3;
 	assert_true(ow_flow_answers_warning(&f.answers, 2, line));
 	assert_non_null(strstr(line, "3 flows were at c"));

@@ -18,6 +18,7 @@ struct heard {
 	unsigned epochs;
 	uint64_t packets[20];
 	int64_t begin_ns[20], end_ns[20];
+	uint8_t flaws[20];
 	bool keep;
 };
 
@@ -28,6 +29,7 @@ static int on_epoch(void *arg, struct ow_epoch *epoch, struct ow_error *err)
 	assert_true(heard->epochs < 20);
 	heard->packets[heard->epochs] = ow_colate_packets(epoch->colate);
 	assert_int_equal(ow_flow_counts_packets(epoch->counts), ow_colate_packets(epoch->colate));
+	heard->flaws[heard->epochs] = epoch->flaws;
 	heard->begin_ns[heard->epochs] = epoch->begin_ns;
 	heard->end_ns[heard->epochs++] = epoch->end_ns;
 	if (heard->keep)
@@ -93,11 +95,45 @@ static void test_intervals(void **state)
 		static const int begin[] = {0, 1, 7, 1000, 9};
 		for (unsigned i = 0; i < 5; i++) {
 			assert_int_equal(heard.packets[i], packets[i]);
-			assert_int_equal(heard.begin_ns[i], BEGIN + begin[i] * SECOND);
+			/* The recording began in the middle of the first one. */
+			assert_int_equal(heard.begin_ns[i], BEGIN + begin[i] * SECOND + (i ? 0 : SECOND / 2));
 			assert_int_equal(heard.end_ns[i], BEGIN + (begin[i] + 1) * SECOND);
 		}
 		ow_flow_recorder_free(recorder);
 	}
+}
+
+/* The span of an epoch is without times in which nothing was recorded, and its flaws are those of its packets. */
+static void test_spans(void **state)
+{
+	(void)state;
+	struct heard heard = {0};
+	struct ow_flow_recorder *recorder = make(&heard, SECOND, 0);
+	assert_int_equal(ow_flow_recorder_pass(recorder, BEGIN + 300, NULL), 0);
+	add(recorder, BEGIN + 500);
+	add(recorder, BEGIN + 200); /* late: it passed before that time */
+	assert_false(ow_flow_recorder_due(recorder, BEGIN + SECOND - 1));
+	assert_true(ow_flow_recorder_due(recorder, BEGIN + SECOND));
+	add(recorder, BEGIN + SECOND + 700);
+	ow_flow_recorder_flaw(recorder, OW_EPOCH_MISSED);
+	assert_int_equal(ow_flow_recorder_pass(recorder, BEGIN + SECOND + 900, NULL), 0);
+	assert_int_equal(ow_flow_recorder_cut(recorder, NULL), 0); /* it pauses */
+	add(recorder, BEGIN + SECOND + 1500);
+	ow_flow_recorder_flaw(recorder, OW_EPOCH_CLOCK_SET);
+	add(recorder, BEGIN + SECOND + 1600);
+	assert_int_equal(ow_flow_recorder_cut(recorder, NULL), 0);
+	add(recorder, BEGIN + 3 * SECOND + 10);
+	assert_int_equal(ow_flow_recorder_pass(recorder, BEGIN + 4 * SECOND, NULL), 0);
+	static const int64_t begin[] = {200, SECOND + 0, SECOND + 1500, 3 * SECOND + 10};
+	static const int64_t end[] = {SECOND, SECOND + 900, SECOND + 1601, 4 * SECOND};
+	static const uint8_t flaws[] = {0, OW_EPOCH_MISSED, OW_EPOCH_CLOCK_SET, 0};
+	assert_int_equal(heard.epochs, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(heard.begin_ns[i] - BEGIN, begin[i]);
+		assert_int_equal(heard.end_ns[i] - BEGIN, end[i]);
+		assert_int_equal(heard.flaws[i], flaws[i]);
+	}
+	ow_flow_recorder_free(recorder);
 }
 
 static void test_threshold(void **state)
@@ -206,7 +242,7 @@ static void test_stamper(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_intervals), cmocka_unit_test(test_threshold),
-	                                   cmocka_unit_test(test_stamper)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_intervals), cmocka_unit_test(test_spans),
+	                                   cmocka_unit_test(test_threshold), cmocka_unit_test(test_stamper)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,8 @@ static void free_world(struct world *w)
 
 static struct ow_lost_packets find(const struct world *w)
 {
-	const struct ow_lost_search search = {&w->params, w->flow, FLOWS, BEGIN + (int64_t)w->packets * 2000};
+	int64_t around = BEGIN + (int64_t)w->packets * 2000;
+	const struct ow_lost_search search = {&w->params, w->flow, FLOWS, {around, around}, {0}, 0};
 	struct ow_lost_packets packets = {0};
 	assert_int_equal(ow_lost_packets_find(&search, w->a, w->b, &packets), 0);
 	assert_int_equal(packets.lost + packets.extra, packets.count);

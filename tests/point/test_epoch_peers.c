@@ -65,6 +65,7 @@ static void open_end(struct end *end, const char *name, enum ow_heading heading,
 	snprintf(end->file, sizeof end->file, "%s/%s.epochs", folder, name);
 	snprintf(end->copy, sizeof end->copy, "%s.%s", end->file, heading == OW_HEADING_OUT ? "paris" : "london");
 	end->flows = (struct ow_config_flows){.file = end->file,
+	                                      .flows_max = 1000,
 	                                      .peer = heading == OW_HEADING_OUT ? "paris" : "london",
 	                                      .heading = heading,
 	                                      .info = {.select = {.by = OW_FLOW_BY_FIVE_TUPLE},
@@ -94,7 +95,7 @@ static void close_end(struct end *end)
 static void add(struct end *end, unsigned n, unsigned packets)
 {
 	struct ow_epoch epoch;
-	assert_int_equal(ow_epoch_init(&end->flows.info, false, &epoch, NULL), 0);
+	assert_int_equal(ow_epoch_init(&end->flows.info, 0, &epoch, NULL), 0);
 	for (unsigned i = 0; i < packets; i++)
 		ow_colate_add(epoch.colate, &(struct ow_flow_sighting){n + 1, n * 1000 + i + 1, BEGIN + n * MINUTE + i},
 		              1);

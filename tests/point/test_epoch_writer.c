@@ -50,7 +50,7 @@ static void add(struct ow_epoch_writer *writer, const struct ow_config_flows *fl
 	for (unsigned n = from; n < to; n++) {
 		struct ow_epoch epoch;
 		const struct ow_flow_sighting stamp = {n + 1, n + 1, BEGIN + n * MINUTE};
-		assert_int_equal(ow_epoch_init(&flows->info, false, &epoch, NULL), 0);
+		assert_int_equal(ow_epoch_init(&flows->info, 0, &epoch, NULL), 0);
 		ow_colate_add(epoch.colate, &stamp, 1);
 		epoch.epochs = 1;
 		epoch.begin_ns = BEGIN + n * MINUTE;
@@ -131,7 +131,7 @@ static void add_pair(struct ow_epoch_writer *writer, const struct ow_config_flow
 	for (unsigned side = 0; side < 2; side++) {
 		struct ow_epoch epoch;
 		struct ow_error err;
-		assert_int_equal(ow_epoch_init(&flows->info, true, &epoch, &err), 0);
+		assert_int_equal(ow_epoch_init(&flows->info, OW_FLOW_COUNTS_MAX, &epoch, &err), 0);
 		for (unsigned i = 0; i < 8 * FLOWS; i++) {
 			const struct ow_flow_key of = {.version = 4, .proto = 6, .sport = (uint16_t)(i % FLOWS + 1)};
 			const struct ow_flow_key *key = &of;

@@ -72,7 +72,7 @@ class Copies(points.Case):
         answer = json.loads(done.stdout)
         flows = answer["flows"]
         # What was sent while paris was dead is not called lost without a word.
-        self.assertTrue(any("out.epochs.paris has none: if it did not record then" in w for w in answer["warnings"]), answer["warnings"])
+        self.assertTrue(any("out.epochs.paris has no epoch: if it did not record then" in w for w in answer["warnings"]), answer["warnings"])
         self.assertTrue(any(f["flow"]["dst"] == "10.9.0.2" and f["packets"] > 1000 and f["mean_ns"] > 0 for f in flows), flows)
         paris.wait_for("10.9.0.2:7000 udp was certainly the slowest flow")
         london.stop()

@@ -31,10 +31,9 @@ export async function view(context) {
     choice('Order', by, [['delay', 'certainly slow first'], ['loss', 'most lost first']], (one) => go({by: one === 'delay' ? null : one})),
     choice('Of', of, [['flows', 'flows'], ['prefix:24,48', 'networks (/24, /48)']], (one) => go({of: one === 'flows' ? null : one})))];
   if (!context.info.features?.includes('flows')) return [...heading, h('p', {}, 'Flows come from recordings: oneway web STORE --flows-from A.epochs --flows-to B.epochs')];
-  const answer = await get('flows', {...timesOf(range), worst, ...(of === 'flows' ? {} : {by: of})});
-  const flows = [...(answer.flows || [])];
-  if (by === 'loss') flows.sort((a, b) => (lostOf(b) ?? -1) - (lostOf(a) ?? -1));
-  return [...heading, table(`${flows.length} of ${count(answer.flows_total ?? flows.length)} ${of === 'flows' ? 'flows' : 'networks'}${answer.flows_never_arrived ? `; of ${count(answer.flows_never_arrived)} more nothing arrived` : ''}`, [
+  const answer = await get('flows', {...timesOf(range), worst, order: by === 'loss' ? 'lost' : 'worst', ...(of === 'flows' ? {} : {by: of})});
+  const flows = answer.flows || [];
+  return [...heading, table(`${flows.length} of ${count(answer.flows_total ?? flows.length)} ${of === 'flows' ? 'flows' : 'networks'}${answer.flows_never_arrived ? `; of ${count(answer.flows_never_arrived)} of them nothing arrived` : ''}`, [
     {title: 'flow', of: (flow) => name(flowText(flow))},
     {title: 'mean delay (95 %)', number: true, of: meanText},
     {title: 'received', number: true, of: (flow) => `${count(flow.packets)} packets`},
