@@ -129,6 +129,23 @@ static bool warn_different(const struct ow_flow_answers *a, unsigned i, char lin
 	return true;
 }
 
+/* Where the time is not that of whole recordings, their next epochs may have these packets. */
+static bool warn_in_flight(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	const struct ow_flow_leg *leg = &a->leg[i];
+	char count[OW_FORMAT], all[OW_FORMAT];
+	uint64_t found = leg->lost + leg->extra;
+	if (leg->in_flight <= UNCOVERED_FEW || (double)leg->in_flight < UNCOVERED_SHARE * (double)found)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "up to %s of the %s lost and extra packets between %.80s and %.80s were not lost, but in flight at an "
+	         "end of "
+	         "the time that was asked for",
+	         ow_format_count(leg->in_flight, count), ow_format_count(found, all), a->point[leg->from].path,
+	         a->point[leg->to].path);
+	return true;
+}
+
 /* A packet or two at the ends may be lost without a later start of the other point. */
 static bool warn_uncovered(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
 {
@@ -241,6 +258,8 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char l
 		if (warn_different(a, k, line) && i-- == 0)
 			return true;
 		if (warn_uncovered(a, k, line) && i-- == 0)
+			return true;
+		if (warn_in_flight(a, k, line) && i-- == 0)
 			return true;
 		if (warn_unmet(a, k, line) && i-- == 0)
 			return true;

@@ -28,6 +28,7 @@ struct ow_flow_leg {
 	bool searched;        /* the recordings tell of such packets */
 	uint64_t lost, extra; /* only at `from`; only at `to` */
 	uint64_t uncovered;   /* of these: from before the first or after the last packet of the other point */
+	uint64_t in_flight;   /* of these: perhaps in flight at an end of the time that was asked for */
 	/* About so many packets of one point are of times for which the other one has no epoch, besides `uncovered`. */
 	double unmet_from, unmet_to;
 	uint64_t unread;   /* others differ as well: parts of the tables that could not be read */

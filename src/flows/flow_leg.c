@@ -359,10 +359,16 @@ static int make_clean(const struct ow_flow_leg_input *in, struct ow_flows *flows
 	return r;
 }
 
-/* The mean of all packets with an estimate. */
+/* The mean of heavy flows, which is exact; if there are none, of all packets with an estimate. */
 static double mean_delay(const struct ow_flow_leg_flows *leg)
 {
 	double sum = 0, packets = 0;
+	for (size_t i = 0; i < leg->flows; i++) {
+		sum += leg->load[i].own_packets > 0 ? leg->load[i].own_delay_ns : 0;
+		packets += leg->load[i].own_packets > 0 ? leg->load[i].own_packets : 0;
+	}
+	if (packets > 0)
+		return sum / packets;
 	for (size_t i = 0; i < leg->flows; i++) {
 		if (leg->estimate[i].mean_ns.status == OW_VALUE_NONE)
 			continue;
@@ -373,20 +379,20 @@ static double mean_delay(const struct ow_flow_leg_flows *leg)
 }
 
 /* Packets that only one point has, from before the first or after the last packet of the other: it may not have recorded. */
-static uint64_t count_uncovered(const struct ow_flow_leg_input *in, const struct ow_lost_packets *packets,
-                                double delay_ns)
+static void count_uncovered(const struct ow_flow_leg_input *in, const struct ow_lost_packets *packets, double delay_ns,
+                            struct ow_flow_leg *leg)
 {
 	double unit_ns = ow_colate_params(in->side[0].sum->colate)->unit_ns;
-	uint64_t uncovered = 0;
+	bool begins = in->since_ns != INT64_MIN, ends = in->until_ns != INT64_MAX;
 	for (size_t i = 0; i < packets->count; i++) {
 		int sign = packets->packet[i].sign;
 		const struct ow_colate *other = in->side[sign > 0].sum->colate;
 		double there = (double)packets->packet[i].time * unit_ns + sign * delay_ns;
 		double error = 3 * sqrt(packets->packet[i].var) * unit_ns;
-		uncovered += there + error < (double)ow_colate_first_ns(other) ||
-		             there - error > (double)ow_colate_last_ns(other);
+		double first = (double)ow_colate_first_ns(other), last = (double)ow_colate_last_ns(other);
+		leg->uncovered += there + error < first || there - error > last;
+		leg->in_flight += (begins && there - error < first) || (ends && there + error > last);
 	}
-	return uncovered;
 }
 
 /* What may not be lost, because the other point did not record then. Of packets that were found, the times are known. */
@@ -394,7 +400,7 @@ static int note_times(const struct ow_flow_leg_input *in, struct ow_flow_leg *le
                       const struct ow_lost_packets *packets, double delay_ns)
 {
 	bool ends = !leg->searched || leg->unread;
-	leg->uncovered = count_uncovered(in, packets, delay_ns);
+	count_uncovered(in, packets, delay_ns, leg);
 	for (int i = 0; i < 2; i++) {
 		struct ow_flow_cover other;
 		if (ow_flow_cover_init(in->side[!i].epochs, &other) < 0)

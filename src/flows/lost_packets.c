@@ -8,7 +8,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FLOW_MASK ((1u << OW_REPAIR_FLOW_BITS) - 1)
+/* So many cells of common packets tell which guess of their delay is best. */
+#define READ_CELLS 500
+#define FLOW_MASK  ((1u << OW_REPAIR_FLOW_BITS) - 1)
 
 struct peel {
 	const struct ow_lost_search *search;
@@ -131,7 +133,9 @@ static bool is_read(const struct ow_repair_cell *cell)
 /* The packets of B in a cell: about as many as in the others. */
 static uint64_t common_of(const struct peel *peel, const struct ow_repair_cell *b)
 {
-	double known = (uint16_t)b->packet, expected = peel->search->packets / peel->cells;
+	double known = (uint16_t)b->packet, expected = fmin(peel->search->packets / peel->cells, 0x1p48);
+	if (expected < 0x1p15)
+		return (uint16_t)b->packet;
 	return (uint64_t)(known + 0x1p16 * fmax(round((expected - known) / 0x1p16), 0));
 }
 
@@ -146,10 +150,12 @@ static int64_t choose_delay(const struct peel *peel, const struct ow_repair_cell
 	for (unsigned k = 0; k < OW_LOST_DELAYS; k++) {
 		int64_t delay = peel->search->delay[k] >> peel->search->params->repair_shift;
 		double sum = 0;
-		for (size_t i = 0; i < peel->size; i++) {
+		for (size_t i = 0, read = 0; i < peel->size && read < READ_CELLS; i++) {
 			uint64_t shifted = (uint64_t)delay * common_of(peel, &b[i]) << OW_REPAIR_FLOW_BITS;
-			if (is_read(&peel->cell[i]))
-				sum += fabs((double)(int64_t)(peel->cell[i].time_flow + shifted));
+			if (!is_read(&peel->cell[i]))
+				continue;
+			sum += fabs((double)(int64_t)(peel->cell[i].time_flow + shifted));
+			read++;
 		}
 		if (sum < least) {
 			least = sum;

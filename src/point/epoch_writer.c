@@ -33,7 +33,7 @@ struct copying {
 	/* Protected by the lock. */
 	struct ow_epochs_place place;
 	uint64_t own_bytes;
-	bool busy, stopped;
+	bool busy, stopped, large;
 	bool reading, was_read;
 	int code;
 	struct ow_epochs_copy read;
@@ -260,13 +260,14 @@ bool ow_epoch_writer_place(struct ow_epoch_writer *writer, unsigned recording, s
 	struct copying *copying = &writer->recording[recording].copying;
 	struct ow_error line;
 	pthread_mutex_lock(&writer->lock);
-	bool large = !copying->stopped && copying->place.bytes > 2 * copying->own_bytes + COPY_BYTES;
-	copying->stopped |= large;
+	bool large = copying->place.bytes > 2 * copying->own_bytes + COPY_BYTES, news = large && !copying->large;
+	copying->large = large;
 	*ret_place = copying->place;
-	bool ready = !copying->busy && !copying->stopped;
+	bool ready = !copying->busy && !copying->stopped && !large;
 	pthread_mutex_unlock(&writer->lock);
-	if (large) {
-		ow_error_set(&line, EFBIG, "%.300s: far larger than the recording here: it is not copied any more",
+	if (news) {
+		ow_error_set(&line, EFBIG,
+		             "%.300s: far larger than the recording here: it is not copied until that has grown",
 		             copying->file);
 		ow_retry_writer_tell(writer->writer, &line);
 	}

@@ -324,7 +324,10 @@ static void put_flows(const struct style *s, const struct ow_flow_answers *a, co
 	ow_format_count(rows->eligible, count);
 	if (rows->least > 1)
 		snprintf(least, sizeof least, " of at least %" PRIu64 " packets", rows->least);
-	if (rows->rows == rows->eligible)
+	if (a->lost && !rows->rows)
+		fprintf(s->out, "\n%sof %s %s%s none is known to have lost a packet%s\n", s->bold, count,
+		        a->grouped ? "groups of flows" : "flows", least, s->plain);
+	else if (rows->rows == rows->eligible)
 		fprintf(s->out, "\n%s%s %s%s, %s first%s%s\n", s->bold, count,
 		        a->grouped ? ow_plural(rows->eligible, "group", "groups")
 		                   : ow_plural(rows->eligible, "flow", "flows"),

@@ -104,15 +104,27 @@ static void spoil(uint8_t *bytes, size_t size, struct ow_random *random)
 	}
 }
 
-/* Writes the file; one of its epochs is spoilt if there is a random generator. */
-static void write_file(const struct ow_epoch_info *info, int side, struct ow_random *random)
+/* The begin of a file, written once: each is synced to disk. */
+static uint8_t description[OW_EPOCHS_HEADER + OW_EPOCH_INFO_BYTES_MAX];
+static size_t description_size;
+
+static void describe(const struct ow_epoch_info *info)
 {
 	struct ow_epochs_writer *writer;
 	struct ow_error err;
-	if (ow_epochs_create(path[side], info, false, &writer, &err) < 0)
+	if (ow_epochs_create(path[0], info, false, &writer, &err) < 0)
 		fail_msg("%s", err.text);
 	ow_epochs_writer_free(writer);
-	int fd = open(path[side], O_RDWR | O_APPEND);
+	FILE *file = fopen(path[0], "r");
+	description_size = fread(description, 1, sizeof description, file);
+	fclose(file);
+}
+
+/* Writes the file; one of its epochs is spoilt if there is a random generator. */
+static void write_file(const struct ow_epoch_info *info, int side, struct ow_random *random)
+{
+	int fd = open(path[side], O_RDWR | O_TRUNC | O_CREAT, 0600);
+	assert_int_equal(write(fd, description, description_size), description_size);
 	unsigned spoilt = random ? (unsigned)ow_random_below(random, EPOCHS) : EPOCHS;
 	for (unsigned n = 0; n < EPOCHS; n++) {
 		struct ow_epoch epoch;
@@ -197,6 +209,7 @@ static void spoilt(void **state)
 	for (enum ow_colate_form form = OW_COLATE_RANDOM; form <= OW_COLATE_BANKS; form++) {
 		struct ow_epoch_info info = make_info(form);
 		unsigned answered = 0;
+		describe(&info);
 		write_file(&info, 0, NULL);
 		write_file(&info, 1, NULL);
 		for (unsigned run = 0; run < RUN_COUNT(RUNS); run++) {

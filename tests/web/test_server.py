@@ -285,13 +285,17 @@ class ServerTest(unittest.TestCase):
     def test_flows(self):
         """Recordings of flows: the worst flows, and the worst networks."""
         folder = pathlib.Path(self.folder.name)
-        run(ONEWAY, "simulate", "--packets", 5000, "--flows", 200, "-a", folder / "a.pcap", "-b", folder / "b.pcap")
+        run(ONEWAY, "simulate", "--packets", 5000, "--flows", 200, "--loss", 0.05, "-a", folder / "a.pcap", "-b", folder / "b.pcap")
         for side in "ab":
             run(ONEWAY, "flows", "record", "-q", folder / f"{side}.pcap", "-o", folder / f"{side}.epochs", "--counters", 300)
         with Server(ONEWAY, self.store, "--flows-from", folder / "a.epochs", "--flows-to", folder / "b.epochs") as server:
             flows, networks = server.get("flows", worst=5), server.get("flows", worst=5, by="prefix:24,48")
             self.assertEqual((len(flows["flows"]), flows["key"], networks["key"]), (5, "five-tuple", "prefix:24,48"))
             self.assertLess(networks["flows_total"], flows["flows_total"])
+            lost = [flow["sent"] - flow["packets"] for flow in server.get("flows", worst=10000, order="lost")["flows"]]
+            self.assertEqual((lost, len(lost)), (sorted(lost, reverse=True), flows["flows_total"]))
+            self.assertGreater(lost[0], 0)
+            self.assertEqual(ask(server.address, "/api/v1/flows?order=nonsense")[0], 400)
             self.assertTrue(all(network["flow"]["src"].endswith("/24") for network in networks["flows"]))
             for by in ("class", "nonsense", "prefix:33,48"):
                 self.assertEqual(ask(server.address, f"/api/v1/flows?by={by}")[0], 400, by)
