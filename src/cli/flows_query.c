@@ -426,7 +426,12 @@ int ow_cli_flows_query(int argc, char **argv)
 		return OW_EXIT_OK;
 	if (args.each_ns)
 		return show_intervals(&args);
+	struct ow_progress progress;
+	ow_progress_init(&progress, "estimating");
+	args.question.estimate.on_progress = ow_progress_show;
+	args.question.estimate.arg = &progress;
 	int r = ow_flows_ask(&args.question, &answers, &files, &err);
+	ow_progress_done(&progress);
 	if (r == 0)
 		r = choose_rows(&args, &answers, files, &rows, &err);
 	int code = r < 0 ? ow_cli_failed(COMMAND, &err) : show(&args, &answers, &rows);

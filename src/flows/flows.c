@@ -83,13 +83,20 @@ static struct ow_value mean_value(const struct ow_flow_system *system, const str
 	return (struct ow_value){OW_VALUE_ESTIMATED, mean.mean, mean.mean - half, mean.mean + half, OW_NO_REASON};
 }
 
+static void tell(const struct ow_flows_options *options, double done)
+{
+	if (options->on_progress)
+		options->on_progress(options->arg, done);
+}
+
 /* Fits the distribution of deviations, and with it the means; after two rounds neither changes much. */
-static int sharpen(const struct ow_flow_system *system, const struct ow_flow_prior *prior, struct ow_flow_mean *mean,
-                   bool *shape_known)
+static int sharpen(const struct ow_flow_system *system, const struct ow_flows_options *options,
+                   const struct ow_flow_prior *prior, struct ow_flow_mean *mean, bool *shape_known)
 {
 	struct ow_flow_prior normal;
 	int r = ow_flow_prior_copy(prior, system->flows, &normal);
 	for (int i = 0, more = 1; r >= 0 && more && i < SHAPE_ROUNDS; i++) {
+		tell(options, i ? 0.7 : 0.5);
 		more = r = ow_flow_shape(system, prior, mean, &normal, shape_known);
 		if (r >= 0)
 			r = ow_flows_banks(system, &normal, more && i + 1 < SHAPE_ROUNDS, mean);
@@ -98,23 +105,26 @@ static int sharpen(const struct ow_flow_system *system, const struct ow_flow_pri
 	return r;
 }
 
-static int predict(const struct ow_flow_system *system, enum ow_flow_estimator estimator, struct ow_flow_prior *prior,
-                   struct ow_flow_mean *mean, bool *shape_known)
+static int predict(const struct ow_flow_system *system, const struct ow_flows_options *options,
+                   struct ow_flow_prior *prior, struct ow_flow_mean *mean, bool *shape_known)
 {
+	tell(options, 0);
 	int r = ow_flow_prior_init(system, prior);
 	if (r < 0)
 		return r;
-	if (estimator == OW_FLOWS_BLUP)
+	if (options->estimator == OW_FLOWS_BLUP)
 		return ow_flows_blup(system, prior, mean);
+	tell(options, 0.1);
 	r = ow_flows_banks(system, prior, true, mean);
+	tell(options, 0.3);
 	if (r >= 0)
 		r = ow_flow_prior_again(system, mean, prior);
 	if (r > 0)
 		r = ow_flows_banks(system, prior, true, mean);
-	return r < 0 ? r : sharpen(system, prior, mean, shape_known);
+	return r < 0 ? r : sharpen(system, options, prior, mean, shape_known);
 }
 
-static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator estimator,
+static int estimate_banks(const struct ow_flows *flows, const struct ow_flows_options *options,
                           struct ow_flow_estimate *ret_estimates, struct ow_error *err)
 {
 	struct ow_flow_system system;
@@ -124,7 +134,7 @@ static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator e
 	struct ow_flow_prior prior = {0};
 	struct ow_flow_mean *mean = calloc(flows->flows + 1, sizeof *mean);
 	bool *exact = calloc(flows->flows + 1, sizeof *exact), *shape_known = calloc(flows->flows + 1, sizeof *exact);
-	r = mean && exact && shape_known ? predict(&system, estimator, &prior, mean, shape_known) : -ENOMEM;
+	r = mean && exact && shape_known ? predict(&system, options, &prior, mean, shape_known) : -ENOMEM;
 	if (r >= 0)
 		r = ow_flows_peel(&system, mean, exact);
 	for (size_t f = 0; r >= 0 && f < flows->flows; f++)
@@ -133,7 +143,7 @@ static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator e
 			.mean_ns = exact[f] ? ow_value_exact(mean[f].mean)
 		                            : mean_value(&system, &prior, f, mean[f], shape_known[f]),
 			.stddev_ns = ow_value_none(OW_REASON_FLOW_WITHOUT_STDDEV),
-			.estimator = estimator,
+			.estimator = options->estimator == OW_FLOWS_BLUP ? OW_FLOWS_BLUP : OW_FLOWS_BANKS,
 		};
 	if (r >= 0)
 		r = ow_flows_stddev(flows, mean, ret_estimates);
@@ -174,5 +184,5 @@ int ow_flows_estimate(const struct ow_flows *flows, const struct ow_flows_option
 			shift(&ret_estimates[f].mean_ns, (double)flows->offset_ns);
 		return r;
 	}
-	return estimate_banks(flows, estimator, ret_estimates, err);
+	return estimate_banks(flows, options, ret_estimates, err);
 }

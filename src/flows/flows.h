@@ -91,6 +91,9 @@ struct ow_flows_options {
 	enum ow_flow_estimator estimator;
 	uint32_t repetitions; /* virtual repetitions of Theorem 4; 0 = the closed form that they converge to */
 	uint64_t seed;        /* of the repetitions */
+	/* done: 0 to 1. With millions of flows an estimate takes a minute. NULL = nobody wants to know. */
+	void (*on_progress)(void *arg, double done);
+	void *arg;
 };
 
 /*

@@ -29,7 +29,7 @@ static const struct resource {
 	{"/api/v1/events", OW_API_LANES " " OW_API_TIMES " limit", ow_api_events},
 	{"/api/v1/points", "", ow_api_points},
 	{"/api/v1/seconds", OW_API_LANES " " OW_API_TIMES, ow_api_seconds},
-	{"/api/v1/flows", OW_API_TIMES " worst by", ow_api_flows},
+	{"/api/v1/flows", OW_API_TIMES " worst order by", ow_api_flows},
 	{"/api/v1/truth", "", ow_api_truth},
 };
 #define RESOURCES (sizeof resources / sizeof *resources)

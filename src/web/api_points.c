@@ -17,6 +17,8 @@
 #define AWAY_NS     (30 * OW_NS_PER_S)
 #define FLOWS_MAX   10000
 #define FLOWS_WORST 20
+/* Of a recording, which may be of a peer: some 3 GB, and a minute. Who has more asks `oneway flows query`. */
+#define FLOWS_READ  (1u << 22)
 #define TRUTH_BYTES ((size_t)4 << 20)
 
 static int no_memory(struct ow_error *err)
@@ -436,7 +438,8 @@ static int put_flows(struct ow_call *call, const struct ow_flow_answers *answers
 int ow_api_flows(struct ow_call *call, struct ow_error *err)
 {
 	const struct ow_api_options *o = &call->api->options;
-	struct ow_flows_question question = {.since_ns = INT64_MIN, .until_ns = INT64_MAX, .worst = true};
+	struct ow_flows_question question = {
+		.since_ns = INT64_MIN, .until_ns = INT64_MAX, .worst = true, .flows_max = FLOWS_READ};
 	struct ow_flow_answers answers = {0};
 	struct ow_flows_files *files = NULL;
 	int64_t most = FLOWS_WORST;
