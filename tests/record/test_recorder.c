@@ -10,6 +10,8 @@
 #include "base/time.h"
 #include "books.h"
 #include "capture/file/reader.h"
+#include "flows/flow_thread.h"
+#include "synopsis/colate_plan.h"
 #include "../match/scenario.h"
 #include <errno.h>
 #include <math.h>
@@ -282,6 +284,64 @@ static void test_unclaimed(void **state)
 	scenario_done(&s);
 }
 
+/* The epochs of a recording of flows: of its thread, until it has ended. */
+struct epochs {
+	uint64_t packets;
+	unsigned count, clock_set;
+	uint8_t first, all; /* flaws */
+};
+
+static void on_epoch(void *arg, struct ow_epoch *epoch)
+{
+	struct epochs *epochs = arg;
+	epochs->first = epochs->count ? epochs->first : epoch->flaws;
+	epochs->count++;
+	epochs->packets += ow_colate_packets(epoch->colate);
+	epochs->clock_set += (epoch->flaws & OW_EPOCH_CLOCK_SET) != 0;
+	epochs->all |= epoch->flaws;
+}
+
+static void on_lost(void *arg, uint64_t packets)
+{
+	(void)arg;
+	fail_msg("%llu packets lost", (unsigned long long)packets);
+}
+
+/* An epoch of flows knows that the clock was set, and the following ones are not of two clocks. */
+static void test_flows(void **state)
+{
+	(void)state;
+	struct scenario s;
+	struct books books = {.passed_ns = INT64_MIN, .open_max = OW_REPLAY_OPEN};
+	struct ow_error err = {""};
+	struct epochs epochs = {0};
+	struct ow_colate_plan plan;
+	struct ow_epoch_info info = {
+		.select = {.by = OW_FLOW_BY_FIVE_TUPLE}, .level = OW_LEVEL_IP, .id_bytes = 40, .interval_ns = 20 * MS};
+	ow_colate_plan_defaults(&plan);
+	plan.counters = 30;
+	assert_int_equal(ow_colate_plan_params(&plan, &info.params, NULL), 0);
+	scenario_init(&s, "flows");
+	scenario_simulate(&s);
+	const struct ow_source_options source = file_source(s.sim.side[0].path, 0);
+	const struct ow_flow_thread_options tap = {
+		.sources = 1, .decoder = {.info = &info}, .on_epoch = on_epoch, .on_lost = on_lost, .arg = &epochs};
+	if (ow_recorder_open(&source, 1, &books.recorder, &err) < 0 ||
+	    ow_recorder_add_tap(books.recorder, &tap, &err) < 0)
+		fail_msg("%s", err.text);
+	/* The file waits for the first take, so it is set before its first frame is read. */
+	ow_recorder_clock_set(books.recorder);
+	assert_int_equal(ow_recorder_start(books.recorder, &err), 0);
+	books_run(&books, INT64_MAX);
+	books_close(&books);
+	assert_int_equal(epochs.packets, s.sim.packets);
+	assert_true(epochs.count > 3);
+	assert_int_equal(epochs.clock_set, 1);
+	assert_int_equal(epochs.first, OW_EPOCH_CLOCK_SET);
+	assert_int_equal(epochs.all, OW_EPOCH_CLOCK_SET);
+	scenario_done(&s);
+}
+
 /* Lanes come, change and go while two files are replayed in their own time; one lane sees everything. */
 static void test_changing_lanes(void **state)
 {
@@ -430,7 +490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SCENARIO(test_as_match),  SCENARIO(test_intervals),      SCENARIO(test_lanes),
 		SCENARIO(test_unclaimed), SCENARIO(test_changing_lanes), SCENARIO(test_damaged),
-		SCENARIO(test_errors),
+		SCENARIO(test_errors),    SCENARIO(test_flows),
 	};
 	return cmocka_run_group_tests(tests, scenario_setup, scenario_teardown);
 }
