@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #define BATCH     64   /* frames read of a file at a time */
@@ -54,7 +55,7 @@ struct ow_file_merge {
 	size_t memory;             /* of the open files */
 	uint64_t number;
 	uint64_t passed_bytes; /* of the files that were read to their end */
-	size_t ignored;        /* files of folders that are no captures */
+	size_t ignored;        /* files that are empty, or of a folder and no captures */
 	const char *ignored_path;
 	/* Frames of the time same_ns that may be in other files as well. */
 	int64_t same_ns;
@@ -106,12 +107,19 @@ static int first_time(struct ow_file_reader *reader, int64_t *ret_ns, struct ow_
 	return n < 0 ? n : n > 0;
 }
 
+/* tcpdump writes the header of a new file with its first packets. */
+static bool is_empty(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
 static int note_member(struct ow_file_merge *m, const struct ow_file_set_file *file, struct ow_error *err)
 {
 	struct ow_file_reader *reader;
 	int64_t first_ns;
 	int r = ow_file_reader_open(file->path, &reader, err);
-	if (r == -EINVAL && file->of_folder) {
+	if (r == -EINVAL && (file->of_folder || is_empty(file->path))) {
 		m->ignored_path = m->ignored++ ? m->ignored_path : file->path;
 		return 0;
 	}
@@ -153,7 +161,7 @@ int ow_file_merge_open(const char *name, const struct ow_file_set *set, struct o
 	for (size_t i = 0; i < set->count && r == 0; i++)
 		r = note_member(m, &set->file[i], err);
 	if (r == 0 && !m->info.files)
-		r = ow_error_set(err, EINVAL, "%s: there is no capture file in this folder", name);
+		r = ow_error_set(err, EINVAL, "%s: none of its files is a capture", name);
 	if (r < 0) {
 		ow_file_merge_close(m);
 		return r;
@@ -467,6 +475,15 @@ static int64_t uncovered(const struct ow_file_merge *m)
 	return most_ns;
 }
 
+/* Parts of a sum without a frame. */
+static unsigned idle_parts(const struct ow_file_merge *m)
+{
+	unsigned idle = 0;
+	for (const struct part *p = m->part; p < m->part + m->parts; p++)
+		idle += p->frames == 0;
+	return idle;
+}
+
 const char *ow_file_merge_note(struct ow_file_merge *m)
 {
 	char length[OW_DURATION_TEXT], *text = m->note.text;
@@ -477,12 +494,19 @@ const char *ow_file_merge_note(struct ow_file_merge *m)
 			text, size, "%llu %s in another of the files, with the same time: counted once",
 			(unsigned long long)m->repeated, ow_plural(m->repeated, "frame is", "frames are"));
 	if (m->ignored && used < size)
-		used += (size_t)snprintf(
-			text + used, size - used, "%s%zu %s no capture: ignored (%.80s)", used ? "; " : "", m->ignored,
-			ow_plural(m->ignored, "file of the folder is", "files of the folder are"), m->ignored_path);
+		used += (size_t)snprintf(text + used, size - used, "%s%zu %s: ignored (%.80s)", used ? "; " : "",
+		                         m->ignored,
+		                         ow_plural(m->ignored, "file is no capture", "files are no captures"),
+		                         m->ignored_path);
 	if (m->damaged > 1 && used < size)
 		used += (size_t)snprintf(text + used, size - used, "%s%zu files are damaged", used ? "; " : "",
 		                         m->damaged);
+	if (m->parts > 1 && idle_parts(m) && used < size)
+		used += (size_t)snprintf(text + used, size - used,
+		                         "%s%u of the %u captures joined by + %s no packet: what passed there counts as "
+		                         "lost",
+		                         used ? "; " : "", idle_parts(m), m->parts,
+		                         ow_plural(idle_parts(m), "shows", "show"));
 	if (m->parts > 1 && uncovered(m) && used < size) {
 		ow_duration_text((double)uncovered(m), length);
 		snprintf(text + used, size - used,
