@@ -314,12 +314,11 @@ struct collector {
 	struct ow_flow_hops *flow_hops; /* of a path */
 	struct ow_match_flows flows;
 	bool lost_wanted, extra_wanted;
-	int64_t from_ns; /* offsets in the CSV are from this time on, if a row was written */
-	bool csv_started;
+	int64_t from_ns;      /* offsets in the CSV are from this time on, .. */
+	bool csv_started;     /* .. if a row was written */
 	struct ow_records lost[OW_SIDES], extra[OW_SIDES];
 	struct ow_progress progress;
 	struct ow_error err; /* why on_packet stopped the run, if it did */
-	bool path_headed;    /* of the CSV of a path */
 	struct ow_error path_err;
 };
 
@@ -398,10 +397,12 @@ static int on_path_packet(void *arg, const struct ow_path_packet *packet)
 		return ow_error_set(&c->path_err, ENOMEM, "--flow: not enough memory");
 	if (!c->path_csv.stream)
 		return 0;
-	if (!c->path_headed)
+	if (!c->csv_started) {
 		ow_report_csv_path_header(c->path_csv.stream, packet->path);
-	c->path_headed = true;
-	ow_report_csv_path_packet(c->path_csv.stream, packet->path, packet);
+		c->from_ns = packet->time_ns[__builtin_ctz(packet->seen)];
+	}
+	c->csv_started = true;
+	ow_report_csv_path_packet(c->path_csv.stream, packet->path, packet, c->from_ns);
 	return ow_output_check(&c->path_csv, &c->path_err);
 }
 

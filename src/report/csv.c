@@ -19,8 +19,8 @@
 #define ROW_MAX        512
 #define NAME_MAX_BYTES 64
 #define NAME_ROOM      (NAME_MAX_BYTES + 4) /* with a place */
-/* Of a path: two numbers and a time for each point, and the name of one. */
-#define PATH_ROW_MAX (ROW_MAX + NAME_ROOM + OW_PATH_POINTS * 76)
+/* Of a path: two numbers and two times for each point, and the name of one. */
+#define PATH_ROW_MAX (ROW_MAX + NAME_ROOM + OW_PATH_POINTS * 100)
 
 static char *put_text(char *p, const char *text)
 {
@@ -258,10 +258,15 @@ void ow_report_csv_path_header(FILE *out, const struct ow_path_report *path)
 		*put_name(name, path, i) = 0;
 		fprintf(out, ",time_%s_utc", name);
 	}
+	for (unsigned i = 0; i < path->points; i++) {
+		*put_name(name, path, i) = 0;
+		fprintf(out, ",after_%s_s", name);
+	}
 	fputc('\n', out);
 }
 
-void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, const struct ow_path_packet *packet)
+void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, const struct ow_path_packet *packet,
+                               int64_t from_ns)
 {
 	char row[PATH_ROW_MAX], *p = row;
 	unsigned last = path->points - 1;
@@ -301,6 +306,11 @@ void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, con
 		*p++ = ',';
 		if (packet->seen >> i & 1)
 			p = put_time(p, packet->time_ns[i]);
+	}
+	for (unsigned i = 0; i < path->points; i++) {
+		*p++ = ',';
+		if (packet->seen >> i & 1)
+			p = put_seconds(p, (int64_t)((uint64_t)packet->time_ns[i] - (uint64_t)from_ns));
 	}
 	*p++ = '\n';
 	fwrite(row, 1, (size_t)(p - row), out);
@@ -355,8 +365,9 @@ void ow_report_csv_intervals(FILE *out, const struct ow_match_report *report)
 	      "samples,"
 	      "loss_ratio,mean_ns,stddev_ns,min_ns,max_ns,p50_ns,p90_ns,p95_ns,p99_ns,p999_ns",
 	      out);
+	char number[OW_FORMAT];
 	for (unsigned i = 0; report->interval_percentile && i < report->percentiles; i++)
-		fprintf(out, ",percentile_%g_ns", report->interval_percentile[i].percent);
+		fprintf(out, ",percentile_%s_ns", ow_format_number(report->interval_percentile[i].percent, number));
 	fputc('\n', out);
 	for (size_t i = 0; i < report->intervals; i++) {
 		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {

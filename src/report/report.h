@@ -33,4 +33,5 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event, int64_
 void ow_report_csv_intervals(FILE *out, const struct ow_match_report *report);
 /* The same for a path of more than two points: a column of times for each point. */
 void ow_report_csv_path_header(FILE *out, const struct ow_path_report *path);
-void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, const struct ow_path_packet *packet);
+void ow_report_csv_path_packet(FILE *out, const struct ow_path_report *path, const struct ow_path_packet *packet,
+                               int64_t from_ns);

@@ -233,7 +233,7 @@ static void put_bounds(const struct style *style, const struct ow_match_report *
 	put_bound(style, "median", delay->low.quantile_ns[OW_Q50], delay->high.quantile_ns[OW_Q50]);
 	for (unsigned i = 0; i < report->percentiles; i++) {
 		const struct ow_percentile *asked = &report->percentile[direction][i];
-		snprintf(text, sizeof text, "p%.6g", asked->percent);
+		snprintf(text, sizeof text, "p%s", ow_format_number(asked->percent, count));
 		put_bound(style, text, asked->low_ns, asked->high_ns);
 	}
 	if (!report->percentiles) {
@@ -258,7 +258,7 @@ static void put_jitter(const struct style *style, double median, double q95)
 
 /* A line of a name and a delay, or the half of one. */
 struct delay_row {
-	char name[16];
+	char name[OW_FORMAT + 1];
 	double delay_ns;
 };
 
@@ -270,10 +270,11 @@ static size_t percentile_rows(const struct ow_match_report *report, int directio
 		enum ow_quantile quantile;
 	} usual[] = {{"p90", OW_Q90}, {"p95", OW_Q95}, {"p99", OW_Q99}, {"p99.9", OW_Q999}};
 	size_t count = report->percentiles ? report->percentiles : sizeof usual / sizeof *usual;
+	char number[OW_FORMAT];
 	for (size_t i = 0; i < count; i++) {
 		const struct ow_percentile *asked = &report->percentile[direction][i];
 		if (report->percentiles)
-			snprintf(row[i].name, sizeof row[i].name, "p%.6g", asked->percent);
+			snprintf(row[i].name, sizeof row[i].name, "p%s", ow_format_number(asked->percent, number));
 		else
 			snprintf(row[i].name, sizeof row[i].name, "%s", usual[i].name);
 		row[i].delay_ns = report->percentiles
@@ -302,6 +303,9 @@ static void put_delay(const struct style *style, const struct ow_match_report *r
 	fprintf(style->out, "  delay of %s %s\n", ow_format_count(delay->samples, count),
 	        ow_plural(delay->samples, "packet", "packets"));
 	bool narrow = style->width < WIDTH_DELAYS;
+	size_t name = narrow ? 8 : 7;
+	for (size_t i = 0; i < rights; i++)
+		name = strlen(right[i].name) > name ? strlen(right[i].name) : name;
 	for (size_t i = 0; i < lefts || i < rights; i++) {
 		ow_duration_text(i < lefts ? left[i].delay_ns : 0, text);
 		if (i < lefts)
@@ -311,7 +315,7 @@ static void put_delay(const struct style *style, const struct ow_match_report *r
 			fprintf(style->out, "%s%*s", style->right, 23, "");
 		ow_duration_text(i < rights ? right[i].delay_ns : 0, text);
 		if (i < rights)
-			fprintf(style->out, "%s    %-*s %s%10s\n", narrow ? "" : style->left, narrow ? 8 : 7,
+			fprintf(style->out, "%s    %-*s %s%10s\n", narrow ? "" : style->left, (int)name,
 			        right[i].name, style->right, text);
 	}
 	put_jitter(style, delay->quantile_ns[OW_Q50], delay->quantile_ns[OW_Q95]);
