@@ -29,6 +29,7 @@ static const char style[] =
 	"td:empty,th:empty{padding:0;min-width:0}"
 	".n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}"
 	".t th{color:var(--quiet);border-bottom:1px solid var(--line);white-space:nowrap}.t~tr td{white-space:nowrap}"
+	".t~tr th:not(:empty){min-width:6.5rem}"
 	".bad{color:var(--bad)}.b{font-weight:600}"
 	"figure{margin:1rem 0;overflow-x:auto}img{display:block;width:100%;min-width:44rem;height:auto}"
 	"@media print{:root{--ink:#000;--ground:#fff;--quiet:#444;--line:#bbb;--bad:#a00;--box:#fff}"

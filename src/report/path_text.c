@@ -140,7 +140,7 @@ static void put_details(FILE *out, const struct ow_path_report *path, enum ow_di
 		if (!details)
 			continue;
 		hop_name(path, back ? hop->to : hop->from, back ? hop->from : hop->to, name);
-		fprintf(out, "%s%s\n", look == OW_LOOK_MARKED ? OW_MARK_LEFT : "", name);
+		fprintf(out, "%s%s%s\n", look ? "\033[1m" : "", name, look ? "\033[0m" : "");
 		ow_report_match_details_text(out, details, width, look);
 	}
 }
