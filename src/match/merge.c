@@ -31,16 +31,18 @@ static int refill(struct ow_match_pass *p, struct ow_matcher *matcher, struct me
 {
 	static const int64_t never = INT64_MAX;
 	const struct ow_batch *batch = NULL;
+	/* An error is that of the batch after this one: without it, this one would be taken for the last. */
 	int r = next_batch(matcher, merge, side, &batch, err);
+	if (r < 0)
+		return r;
 	p->ended[side] = !batch;
 	merge->block[side] = (struct ow_matcher_stream){.order_ns = &never};
 	merge->end[side] = NULL;
 	if (!batch) {
-		int64_t last_ns =
-			p->records[side] && r >= 0 ? ow_record_batches_last_ns(merge->batches[side]) : INT64_MIN;
+		int64_t last_ns = p->records[side] ? ow_record_batches_last_ns(merge->batches[side]) : INT64_MIN;
 		if (last_ns > p->last_ns[side])
 			p->last_ns[side] = last_ns;
-		return r;
+		return 0;
 	}
 	merge->block[side] = (struct ow_matcher_stream){batch->record, batch->record, batch->order_ns};
 	merge->end[side] = batch->record + batch->count;

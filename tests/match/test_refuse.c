@@ -2,6 +2,8 @@
 /* Captures that cannot be matched are refused, with a reason in one line that names the file or the flag. */
 #include "scenario.h"
 
+#include "capture/file/mapping.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -199,6 +201,49 @@ static void warnings(void **state)
 	scenario_done(&s);
 }
 
+struct shrinking {
+	const char *path;
+	off_t size;
+	bool done;
+};
+
+/* Truncates the capture at the first packet. */
+static int truncate_once(void *arg, const struct ow_packet_event *event)
+{
+	struct shrinking *s = arg;
+	(void)event;
+	if (!s->done)
+		assert_int_equal(truncate(s->path, s->size), 0);
+	s->done = true;
+	return 0;
+}
+
+/* Read or mapped, cut between two records or inside of one: what is missing is not taken for the end of the capture. */
+static void a_file_that_shrinks_meanwhile(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct scenario s;
+		const char *a = scenario_path("shrinking_a"), *b = scenario_path("shrinking_b");
+		struct ow_match *m = NULL;
+		struct ow_error err;
+		if (i == 2)
+			ow_mapping_allow();
+		small(&s, a, b);
+		s.sim.packets = 20000;
+		s.sim.side[OW_SIDE_A].snaplen = s.sim.side[OW_SIDE_B].snaplen = 96;
+		s.sim.size = (struct ow_sim_size){OW_SIM_SIZE_CONSTANT, 500, 500};
+		scenario_simulate(&s);
+		struct shrinking shrinking = {.path = b, .size = 24 + (off_t)(16 + 96) * 15000 + i % 2 * 50};
+		s.match.threads = 1;
+		s.match.on_packet = truncate_once;
+		s.match.arg = &shrinking;
+		assert_int_equal(ow_match_files(a, b, &s.match, &m, &err), -EIO);
+		assert_non_null(strstr(err.text, "was truncated"));
+		scenario_done(&s);
+	}
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_teardown(name, scenario_say)
@@ -209,6 +254,7 @@ int main(void)
 		CASE(clocks_far_apart),
 		CASE(files_that_are_no_captures),
 		CASE(a_callback_can_stop_the_run),
+		CASE(a_file_that_shrinks_meanwhile),
 		CASE(too_many_intervals),
 		CASE(warnings),
 	};

@@ -42,6 +42,11 @@ struct ow_source {
 	char damage[160];
 };
 
+static int shrunk(const struct ow_source *s, struct ow_error *err)
+{
+	return ow_error_set(err, EIO, "%s: was truncated, or could not be read, while it was being read", s->name);
+}
+
 static int read_at(struct ow_source *s, void *buffer, size_t size, size_t *ret_got, struct ow_error *err)
 {
 	size_t got = 0;
@@ -53,6 +58,8 @@ static int read_at(struct ow_source *s, void *buffer, size_t size, size_t *ret_g
 			continue;
 		if (r < 0)
 			return ow_error_set(err, errno, "%s: cannot read: %s", s->name, strerror(errno));
+		if (r == 0 && s->offset < s->size)
+			return shrunk(s, err);
 		if (r == 0)
 			break;
 		got += (size_t)r;
@@ -316,8 +323,7 @@ int ow_source_pass(struct ow_source *s, const uint8_t *place, struct ow_error *e
 	 */
 	s->cut |= passed == s->size && (fstat(s->fd, &st) < 0 || (uint64_t)st.st_size < s->base + s->size);
 	if (s->cut || ow_mapping_broken(s->mapping))
-		return ow_error_set(err, EIO, "%s: was truncated, or could not be read, while it was being read",
-		                    s->name);
+		return shrunk(s, err);
 	s->passed = passed;
 	ow_mapping_pass(s->mapping, place);
 	return 0;
