@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of files: what an argument names, and the frames of all files in the order of time. */
 #include "craft.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
@@ -128,6 +128,28 @@ static void test_second_pass(void **state)
 	ow_reader_close(reader);
 }
 
+/* What was a file when the set was listed is a pipe without a writer now. */
+static void test_replaced(void **state)
+{
+	struct ow_reader *reader;
+	struct ow_frame frame[8];
+	struct ow_error err;
+	char path[1024];
+	SAVE(*state, "w1.pcap", 60, 1);
+	snprintf(path, sizeof path, "%s", SAVE(*state, "w2.pcap", 60, 2));
+	assert_int_equal(ow_reader_open(scratch_path(*state, "w?.pcap"), &reader, &err), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	int r;
+	do
+		r = ow_reader_read(reader, frame, LENGTH(frame), &err);
+	while (r > 0);
+	assert_int_equal(r, -EIO);
+	assert_non_null(strstr(err.text, "w2.pcap: is not a file any more"));
+	ow_reader_close(reader);
+	unlink(path);
+}
+
 static void test_refused(void **state)
 {
 	struct outcome o = read_all(scratch_path(*state, "none*.pcap"));
@@ -185,6 +207,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sum, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_sum_of_all_times, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_second_pass, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_replaced, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_refused, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_folder, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, scratch_setup, scratch_teardown),

@@ -107,6 +107,15 @@ static int first_time(struct ow_file_reader *reader, int64_t *ret_ns, struct ow_
 	return n < 0 ? n : n > 0;
 }
 
+/* The set was listed before: what is in the place of a file now may be a pipe, and opening that would wait for a writer. */
+static int open_member(const char *path, struct ow_file_reader **ret_reader, struct ow_error *err)
+{
+	struct stat st;
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return ow_error_set(err, EIO, "%s: is not a file any more", path);
+	return ow_file_reader_open(path, ret_reader, err);
+}
+
 /* tcpdump writes the header of a new file with its first packets. */
 static bool is_empty(const char *path)
 {
@@ -118,7 +127,7 @@ static int note_member(struct ow_file_merge *m, const struct ow_file_set_file *f
 {
 	struct ow_file_reader *reader;
 	int64_t first_ns;
-	int r = ow_file_reader_open(file->path, &reader, err);
+	int r = open_member(file->path, &reader, err);
 	if (r == -EINVAL && (file->of_folder || is_empty(file->path))) {
 		m->ignored_path = m->ignored++ ? m->ignored_path : file->path;
 		return 0;
@@ -278,7 +287,7 @@ static int open_next(struct ow_file_merge *m, struct ow_error *err)
 	struct opened *file = calloc(1, sizeof *file);
 	if (!file)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", m->info.path);
-	int r = ow_file_reader_open(member->path, &file->reader, err);
+	int r = open_member(member->path, &file->reader, err);
 	if (r < 0) {
 		free(file);
 		return r;
