@@ -121,13 +121,15 @@ static int warn_dropped(struct ow_match *m, unsigned side)
 	            name(side), (unsigned long long)dropped, ow_plural(dropped, "packet", "packets"), arrived);
 }
 
-/* A microsecond file with more than 999,999 microseconds is damaged, or has nanoseconds under a wrong header. */
-static int warn_excess(struct ow_match *m, unsigned side)
+/* A file whose header declares the wrong unit of time, or that is damaged. */
+static int warn_unit(struct ow_match *m, unsigned side)
 {
 	const struct ow_reader_info *info = ow_reader_info(m->pass.input[side].reader);
+	int r = info->wrong_unit ? warn(m, "%s: declares microseconds, but has nanoseconds: its times are read so", name(side))
+	                         : 0;
 
-	if (info->excess == 0)
-		return 0;
+	if (r < 0 || info->excess == 0)
+		return r;
 	return warn(m, "%s: %llu %s a fraction of a second of more than a second, so the times are wrong%s", name(side),
 	            (unsigned long long)info->excess, ow_plural(info->excess, "packet has", "packets have"),
 	            info->resolution_ns > 1 ? " (nanoseconds in a file that declares microseconds?)" : "");
@@ -155,7 +157,7 @@ static int warn_capture(struct ow_match *m, unsigned side)
 	if (r == 0)
 		r = warn_dropped(m, side);
 	if (r == 0)
-		r = warn_excess(m, side);
+		r = warn_unit(m, side);
 	const struct ow_result *to = m->report.direction;
 	if (r == 0 && side == OW_SIDE_A && ow_packet_filter_sees_changes(&input->filter) &&
 	    to[OW_A_TO_B].lost + to[OW_A_TO_B].extra + to[OW_B_TO_A].lost + to[OW_B_TO_A].extra)

@@ -233,8 +233,13 @@ static int classic_record(struct ow_capture_decoder *d, struct ow_frame *ret_fra
 		return damaged(d, "its length is not possible", err);
 	if (there - OW_PCAP_RECORD_BYTES < caplen)
 		return 0;
+	int64_t fraction = load32(d, p + 4);
+	if (d->number == 0)
+		d->tick_ns = ow_pcap_tick_ns(p, there, d->big_endian, d->tick_ns);
+	if (fraction >= OW_NS_PER_S / d->tick_ns)
+		return damaged(d, "more than a second of microseconds: nanoseconds?", err);
 	*ret_frame = (struct ow_frame){
-		.time_ns = load32(d, p) * OW_NS_PER_S + load32(d, p + 4) * d->tick_ns,
+		.time_ns = load32(d, p) * OW_NS_PER_S + fraction * d->tick_ns,
 		.data = p + OW_PCAP_RECORD_BYTES,
 		.caplen = caplen,
 		.len = len < caplen ? caplen : len,

@@ -61,6 +61,12 @@ enum ow_file_kind ow_file_kind(const uint8_t *head, size_t size);
 bool ow_file_is_erf(const uint8_t *bytes, size_t size);
 bool ow_file_may_be_erf(const uint8_t *bytes, size_t size);
 
+/*
+ * Nanoseconds of a unit of the sub-seconds of a pcap file: tick_ns, as its header declares, or 1 if that declares
+ * microseconds and its records have nanoseconds, as some devices and tools write. records: as many as there are.
+ */
+int64_t ow_pcap_tick_ns(const uint8_t *records, size_t size, bool swapped, int64_t tick_ns);
+
 /* Reads classic pcap of version 2.4 without libpcap. head holds the first OW_PCAP_HEADER_BYTES of the file. */
 int ow_file_cursor_classic(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
                            struct ow_file_cursor **ret_walk, struct ow_error *err);

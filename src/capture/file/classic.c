@@ -13,7 +13,10 @@
  * Files may be concatenated (cat a.pcap b.pcap): another file header can be where a record should begin. Its magic and
  * version distinguish it from a record. Reading then continues with the format of that header.
  *
- * Sub-seconds of a second or more (in some damaged or hand-made files) are added to the seconds, as tcpdump does;
+ * Some devices and tools write nanoseconds under a header that declares microseconds: nearly every record then has more
+ * than a million of them. The first records tell.
+ *
+ * Other sub-seconds of a second or more (in some damaged or hand-made files) are added to the seconds, as tcpdump does;
  * unsigned 32-bit fields cannot exceed OW_CAPTURE_TIME_MAX_NS. If the captured length is more than the length on the
  * wire, the captured length is used for both.
  */
@@ -108,22 +111,16 @@ static void take_header(struct classic *c, const uint8_t *head)
 	c->swapped = magic != 0xa1b2c3d4 && magic != 0xa1b23c4d;
 	c->tick_ns = load32(head, c->swapped) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
 	c->linktype = (uint16_t)load32(head + 20, c->swapped); /* the upper half has the FCS length and flags */
-	if (c->tick_ns > c->walk.info->resolution_ns)
-		c->walk.info->resolution_ns = c->tick_ns;
 }
 
-/* Starts reading behind the file header: maps the file if possible. */
-static void start(struct classic *c, const uint8_t *head)
+/* Finds out by the records behind a header whether their sub-seconds are what it declares. */
+static void find_unit(struct classic *c)
 {
-	size_t size;
-
-	take_header(c, head);
-	c->walk.info->excess = 0;
-	c->next = c->end = c->buffer + SPARE_BYTES;
-	c->offset = OW_PCAP_HEADER_BYTES;
-	c->walk.info->mapped = ow_source_map(c->walk.source, &c->next, &size);
-	if (c->walk.info->mapped)
-		c->end = c->next + size;
+	int64_t tick_ns = ow_pcap_tick_ns(c->next, (size_t)(c->end - c->next), c->swapped, c->tick_ns);
+	c->walk.info->wrong_unit |= tick_ns != c->tick_ns;
+	c->tick_ns = tick_ns;
+	if (c->tick_ns > c->walk.info->resolution_ns)
+		c->walk.info->resolution_ns = c->tick_ns;
 }
 
 /* Moves the cut record in front of the fill area and fills that. At the end of the source *ret_got is 0. */
@@ -145,6 +142,25 @@ static int refill(struct classic *c, size_t *ret_got, struct ow_error *err)
 	r = ow_source_read(c->walk.source, fill, FILL_BYTES, ret_got, err);
 	if (r == 0)
 		c->end += *ret_got;
+	return r;
+}
+
+/* Starts reading behind the file header: maps the file if possible. */
+static int start(struct classic *c, const uint8_t *head, struct ow_error *err)
+{
+	size_t size = 0;
+	int r = 0;
+
+	take_header(c, head);
+	c->walk.info->excess = 0;
+	c->next = c->end = c->buffer + SPARE_BYTES;
+	c->offset = OW_PCAP_HEADER_BYTES;
+	c->walk.info->mapped = ow_source_map(c->walk.source, &c->next, &size);
+	if (c->walk.info->mapped)
+		c->end = c->next + size;
+	else
+		r = refill(c, &size, err);
+	find_unit(c);
 	return r;
 }
 
@@ -194,6 +210,7 @@ static int next_file(struct classic *c, enum ow_file_kind kind, struct ow_error 
 	take_header(c, c->next);
 	c->next += OW_PCAP_HEADER_BYTES;
 	c->offset += OW_PCAP_HEADER_BYTES;
+	find_unit(c);
 	return 1;
 }
 
@@ -238,10 +255,7 @@ static int classic_rewind(struct ow_file_cursor *walk, struct ow_error *err)
 	size_t got;
 	int r = ow_source_read(walk->source, head, sizeof head, &got, err);
 
-	if (r < 0)
-		return r;
-	start(c, head);
-	return 0;
+	return r < 0 ? r : start(c, head, err);
 }
 
 static void classic_free(struct ow_file_cursor *walk)
@@ -271,7 +285,11 @@ int ow_file_cursor_classic(struct ow_source *source, const uint8_t *head, struct
 	}
 	c->walk = (struct ow_file_cursor){.ops = &classic_ops, .source = source, .info = info};
 	c->buffer = buffer;
-	start(c, head);
+	int r = start(c, head, err);
+	if (r < 0) {
+		classic_free(&c->walk);
+		return r;
+	}
 	info->format = "pcap";
 	info->snaplen = load32(head + 16, c->swapped);
 	info->linktype = c->linktype;

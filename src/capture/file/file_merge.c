@@ -88,6 +88,7 @@ static void note_info(struct ow_file_merge *m, const struct ow_reader_info *of, 
 		info->snaplen = of->snaplen;
 	}
 	info->compressed |= of->compressed;
+	info->wrong_unit |= of->wrong_unit;
 	/* The shortest limit holds for all. */
 	if (of->snaplen && (!info->snaplen || of->snaplen < info->snaplen))
 		info->snaplen = of->snaplen;

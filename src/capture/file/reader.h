@@ -29,6 +29,7 @@ struct ow_reader_info {
 	uint64_t dropped;      /* packets that the capture lost, if the files say so; complete at its end */
 	uint32_t files;        /* of a set, those that are captures; 0 = one file, that is not one of a set */
 	bool after_gap;        /* of a set: no file covers the time before the frames that were read last */
+	bool wrong_unit;       /* a pcap file that declares microseconds has nanoseconds, and is read so */
 	uint64_t excess;       /* records whose fraction of a second is a second or more; complete at its end */
 };
 
