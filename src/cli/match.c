@@ -314,8 +314,8 @@ struct collector {
 	struct ow_flow_hops *flow_hops; /* of a path */
 	struct ow_match_flows flows;
 	bool lost_wanted, extra_wanted;
-	int64_t from_ns;      /* offsets in the CSV are from this time on, .. */
-	bool csv_started;     /* .. if a row was written */
+	int64_t from_ns;  /* offsets in the CSV are from this time on, .. */
+	bool csv_started; /* .. if a row was written */
 	struct ow_records lost[OW_SIDES], extra[OW_SIDES];
 	struct ow_progress progress;
 	struct ow_error err; /* why on_packet stopped the run, if it did */

@@ -125,8 +125,9 @@ static int warn_dropped(struct ow_match *m, unsigned side)
 static int warn_unit(struct ow_match *m, unsigned side)
 {
 	const struct ow_reader_info *info = ow_reader_info(m->pass.input[side].reader);
-	int r = info->wrong_unit ? warn(m, "%s: declares microseconds, but has nanoseconds: its times are read so", name(side))
-	                         : 0;
+	int r = info->wrong_unit
+	                ? warn(m, "%s: declares microseconds, but has nanoseconds: its times are read so", name(side))
+	                : 0;
 
 	if (r < 0 || info->excess == 0)
 		return r;

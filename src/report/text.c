@@ -315,8 +315,8 @@ static void put_delay(const struct style *style, const struct ow_match_report *r
 			fprintf(style->out, "%s%*s", style->right, 23, "");
 		ow_duration_text(i < rights ? right[i].delay_ns : 0, text);
 		if (i < rights)
-			fprintf(style->out, "%s    %-*s %s%10s\n", narrow ? "" : style->left, (int)name,
-			        right[i].name, style->right, text);
+			fprintf(style->out, "%s    %-*s %s%10s\n", narrow ? "" : style->left, (int)name, right[i].name,
+			        style->right, text);
 	}
 	put_jitter(style, delay->quantile_ns[OW_Q50], delay->quantile_ns[OW_Q95]);
 	put_bounds(style, report, direction);

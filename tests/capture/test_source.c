@@ -304,7 +304,8 @@ static void read_twice(const char *path, size_t records, uint64_t size)
 		assert_int_equal(ow_reader_position(reader), size);
 		assert_null(ow_reader_damage(reader));
 		assert_int_equal(ow_reader_rewind(reader, &err), 0);
-		assert_true(ow_reader_position(reader) <= 24 + (256 << 10)); /* the first records are read, not returned */
+		assert_true(ow_reader_position(reader) <=
+		            24 + (256 << 10)); /* the first records are read, not returned */
 	}
 	ow_reader_close(reader);
 }

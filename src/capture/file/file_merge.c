@@ -504,19 +504,18 @@ const char *ow_file_merge_note(struct ow_file_merge *m)
 			text, size, "%llu %s in another of the files, with the same time: counted once",
 			(unsigned long long)m->repeated, ow_plural(m->repeated, "frame is", "frames are"));
 	if (m->ignored && used < size)
-		used += (size_t)snprintf(text + used, size - used, "%s%zu %s: ignored (%.80s)", used ? "; " : "",
-		                         m->ignored,
-		                         ow_plural(m->ignored, "file is no capture", "files are no captures"),
-		                         m->ignored_path);
+		used += (size_t)snprintf(
+			text + used, size - used, "%s%zu %s: ignored (%.80s)", used ? "; " : "", m->ignored,
+			ow_plural(m->ignored, "file is no capture", "files are no captures"), m->ignored_path);
 	if (m->damaged > 1 && used < size)
 		used += (size_t)snprintf(text + used, size - used, "%s%zu files are damaged", used ? "; " : "",
 		                         m->damaged);
 	if (m->parts > 1 && idle_parts(m) && used < size)
-		used += (size_t)snprintf(text + used, size - used,
-		                         "%s%u of the %u captures joined by + %s no packet: what passed there counts as "
-		                         "lost",
-		                         used ? "; " : "", idle_parts(m), m->parts,
-		                         ow_plural(idle_parts(m), "shows", "show"));
+		used += (size_t)snprintf(
+			text + used, size - used,
+			"%s%u of the %u captures joined by + %s no packet: what passed there counts as "
+			"lost",
+			used ? "; " : "", idle_parts(m), m->parts, ow_plural(idle_parts(m), "shows", "show"));
 	if (m->parts > 1 && uncovered(m) && used < size) {
 		ow_duration_text((double)uncovered(m), length);
 		snprintf(text + used, size - used,
