@@ -118,16 +118,54 @@ static unsigned first_of(const struct ow_flow_peers *p)
 	return p->packets[1] > p->packets[0];
 }
 
+static bool same_end(const uint8_t *a, uint16_t a_port, const uint8_t *b, uint16_t b_port)
+{
+	return a_port == b_port && memcmp(a, b, sizeof((struct ow_flow_key *)0)->src) == 0;
+}
+
+/* A NAT leaves one end as it is: where a flow goes to it and the other comes from it, these are two directions. */
+static bool are_opposite(const struct ow_flow_key *a, const struct ow_flow_key *b)
+{
+	if (!a || !b || a->version != b->version || a->proto != b->proto || ow_flow_key_is_coarse(a))
+		return false;
+	bool crossed = same_end(a->src, a->sport, b->dst, b->dport) || same_end(a->dst, a->dport, b->src, b->sport);
+	return crossed && !same_end(a->src, a->sport, b->src, b->sport) &&
+	       !same_end(a->dst, a->dport, b->dst, b->dport);
+}
+
+/*
+ * The flows with which a flow shares packets. What it shares with the opposite direction of a flow are packets that are the
+ * same both ways, such as polls and their answers: they show that it belongs to that connection, and so to the other one.
+ */
+static struct ow_flow_peers peers_of(const struct graph *g, const struct ow_flow_pairs *pairs, enum ow_side side,
+                                     uint32_t flow)
+{
+	struct ow_flow_peers p = pairs->peers[side][flow];
+	const struct ow_flow_key *key = ow_flow_table_key(g->keys[side], flow);
+	for (unsigned i = 0; i < PEERS; i++) {
+		if (!p.packets[i] || !are_opposite(key, ow_flow_table_key(g->keys[!side], p.flow[i])))
+			continue;
+		p.flow[i] = reverse_of(g->keys[!side], p.flow[i]);
+		if (p.flow[i] == UINT32_MAX)
+			p.packets[i] = 0;
+	}
+	if (p.packets[0] && p.packets[1] && p.flow[0] == p.flow[1]) {
+		p.packets[0] += p.packets[1];
+		p.packets[1] = 0;
+	}
+	return p;
+}
+
 static void join_peers(struct graph *g, const struct ow_flow_pairs *pairs, enum ow_side side)
 {
 	for (uint32_t flow = 0; flow < g->flows[side] && flow < pairs->room[side]; flow++) {
-		const struct ow_flow_peers *p = &pairs->peers[side][flow];
-		unsigned first = first_of(p);
-		uint32_t most = p->packets[first], second = p->packets[!first];
+		const struct ow_flow_peers p = peers_of(g, pairs, side, flow);
+		unsigned first = first_of(&p);
+		uint32_t most = p.packets[first], second = p.packets[!first];
 		if (most)
-			join(g, side, flow, p->flow[first]);
+			join(g, side, flow, p.flow[first]);
 		if (second >= SECOND_LEAST && second >= most / SECOND_SHARE)
-			join(g, side, flow, p->flow[!first]);
+			join(g, side, flow, p.flow[!first]);
 	}
 }
 
@@ -135,11 +173,11 @@ static void join_peers(struct graph *g, const struct ow_flow_pairs *pairs, enum 
 static void join_reverse(struct graph *g, const struct ow_flow_pairs *pairs)
 {
 	for (uint32_t flow = 0; flow < g->flows[OW_SIDE_A] && flow < pairs->room[OW_SIDE_A]; flow++) {
-		const struct ow_flow_peers *p = &pairs->peers[OW_SIDE_A][flow];
-		if (!p->packets[first_of(p)])
+		const struct ow_flow_peers p = peers_of(g, pairs, OW_SIDE_A, flow);
+		if (!p.packets[first_of(&p)])
 			continue;
 		uint32_t back = reverse_of(g->keys[OW_SIDE_A], flow);
-		uint32_t peer = reverse_of(g->keys[OW_SIDE_B], p->flow[first_of(p)]);
+		uint32_t peer = reverse_of(g->keys[OW_SIDE_B], p.flow[first_of(&p)]);
 		if (back == UINT32_MAX || peer == UINT32_MAX)
 			continue;
 		if (!g->joined[node_of(g, OW_SIDE_A, back)] || !g->joined[node_of(g, OW_SIDE_B, peer)])

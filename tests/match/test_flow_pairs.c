@@ -119,6 +119,21 @@ static void the_flow_back_goes_along(void **state)
 	assert_int_not_equal(name(OW_SIDE_A, back_a), name(OW_SIDE_A, a));
 }
 
+/* Polls that are the same both ways meet each other: the flows of one direction belong together nevertheless. */
+static void directions_stay_apart(void **state)
+{
+	(void)state;
+	uint32_t a = flow(OW_SIDE_A, 1000, false), a_back = flow(OW_SIDE_A, 1000, true);
+	uint32_t b = flow(OW_SIDE_B, 5000, false), b_back = flow(OW_SIDE_B, 5000, true);
+	share(a, b_back, 3);
+	share(a, b, 2);
+	share(a_back, b, 3);
+	learn();
+	assert_true(name(OW_SIDE_A, a) && name(OW_SIDE_A, a) == name(OW_SIDE_B, b));
+	assert_true(name(OW_SIDE_A, a_back) && name(OW_SIDE_A, a_back) == name(OW_SIDE_B, b_back));
+	assert_int_not_equal(name(OW_SIDE_A, a), name(OW_SIDE_A, a_back));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +141,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(chance_does_not_join, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ports_change, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_flow_back_goes_along, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(directions_stay_apart, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
