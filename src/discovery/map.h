@@ -62,6 +62,7 @@ struct ow_map_counts {
 	uint64_t packets;                       /* trajectories that were settled */
 	uint64_t copies, repeats, spans, loops; /* dropped: identical packets; seen twice at a vantage; longer than 3 s,
 	                                           or clocks that differ by as much; contradictions of their order */
+	uint64_t rewritten;                     /* dropped: TTLs that a point has set tell no order */
 	uint64_t clock_contradictions;
 	uint64_t pairs_refused; /* pairs beyond the limit */
 };

@@ -13,9 +13,10 @@
  * the headers of transport and of what is encrypted (QUIC, RTP), where packets differ; and captures that are cut after
  * 96 bytes have as much.
  */
-#define HASH_BYTES 72u
-#define OPEN       2 /* epochs of a vantage: frames around the end of one are slightly out of order */
-#define NO_EPOCH   INT64_MIN
+#define HASH_BYTES        72u
+#define LINKTYPE_ETHERNET 1
+#define OPEN              2 /* epochs of a vantage: frames around the end of one are slightly out of order */
+#define NO_EPOCH          INT64_MIN
 /* An interface tells how time passes, every few milliseconds. If it skips as much, a clock was set, or the host slept. */
 #define SKIP_NS INT64_C(1000000000)
 
@@ -298,6 +299,16 @@ static __attribute__((noinline)) void keep(struct ow_sampler *sampler, struct ow
 	ow_bottom_add(bottom, &record);
 }
 
+/* To several hosts, by multicast or broadcast. Such a packet takes several ways at once: the points that it passed are not
+ * one row. Only the frame tells a broadcast to a network. */
+static inline bool is_to_many(const struct ow_frame *frame, const struct ow_flow_key *flow)
+{
+	static const uint8_t all[6] = {255, 255, 255, 255, 255, 255};
+	return (flow->version == 4 && (flow->dst[0] & 0xf0) == 0xe0) || (flow->version == 6 && flow->dst[0] == 0xff) ||
+	       (flow->version == 4 && memcmp(flow->dst, all, 4) == 0) ||
+	       (frame->linktype == LINKTYPE_ETHERNET && frame->caplen >= 6 && memcmp(frame->data, all, 6) == 0);
+}
+
 static inline void advance(struct ow_sampler *sampler, int64_t time_ns)
 {
 	if (time_ns <= sampler->last_ns)
@@ -325,6 +336,8 @@ static inline void sample_frame(struct ow_sampler *sampler, const struct ow_ifac
 		sampler->drops += r != -ENOMSG;
 		return;
 	}
+	if (is_to_many(&frame->frame, &segments->flow))
+		return;
 	open->bottom.packets += segments->count;
 	for (unsigned i = 0; i < segments->count; i++) {
 		if (ow_bottom_wants(&open->bottom, segments->id[i]))

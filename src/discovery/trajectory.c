@@ -115,6 +115,22 @@ static int same_flow(struct ow_join *join, uint32_t x, uint32_t y)
 
 /* -- groups --------------------------------------------------------------------------------------------------------- */
 
+/* Whether it left a point with a larger TTL than it came in: the point sets TTLs, and those before it and behind it do not
+ * tell the order. TTLs that are far apart are recognised without this. */
+static bool is_rewritten(const struct ow_join *join, const struct ow_join_sighting *s, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ow_join_vantage *in = &join->vantage[s[i].vantage];
+		for (uint32_t j = 0; j < count && in->kind == OW_VANTAGE_IN; j++) {
+			const struct ow_join_vantage *out = &join->vantage[s[j].vantage];
+			if (out->kind == OW_VANTAGE_OUT && out->clock == in->clock && s[j].time_ns > s[i].time_ns &&
+			    s[j].ttl > s[i].ttl && s[j].ttl - s[i].ttl <= TTL_FAR)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* Whether the sightings from s on are a packet that can be used; else the reason is counted. */
 static bool usable(struct ow_join *join, const struct ow_join_sighting *s, uint32_t count)
 {
@@ -127,10 +143,12 @@ static bool usable(struct ow_join *join, const struct ow_join_sighting *s, uint3
 		copies = copies || s[i].copies > COPIES_MAX;
 	}
 	bool long_span = last_ns - first_ns > SPAN_MAX_NS;
+	bool rewritten = !copies && !twice && !long_span && is_rewritten(join, s, count);
 	join->counts.copies += copies;
 	join->counts.repeats += !copies && twice;
 	join->counts.spans += !copies && !twice && long_span;
-	return !copies && !twice && !long_span;
+	join->counts.rewritten += rewritten;
+	return !copies && !twice && !long_span && !rewritten;
 }
 
 /* The packets that were first seen in the epoch before; the others are left to the next batch. */

@@ -141,6 +141,9 @@ static void put_doubts(FILE *out, const struct ow_style *style, const struct ow_
 		{c->pairs_refused, "pair is beyond the limit", "pairs are beyond the limit"},
 		{c->spans, "packet takes longer than 3 s",
 	         "packets take longer than 3 s, or clocks differ by as much: not used"},
+		{c->rewritten, "packet left a point with a larger TTL than it came in: not used",
+	         "packets left a point with a larger TTL than they came in: what sets TTLs hides the order, they are "
+	         "not used"},
 		{c->loops, "packet has no consistent order", "packets have no consistent order: not used"},
 		{c->clock_contradictions, "bound of clocks contradicts others",
 	         "bounds of clocks contradict others, and were dropped"},
@@ -360,6 +363,7 @@ static void json_counts(struct ow_json *json, const struct ow_map_counts *c)
 	               {"repeats", c->repeats},
 	               {"spans", c->spans},
 	               {"loops", c->loops},
+	               {"rewritten", c->rewritten},
 	               {"clock_contradictions", c->clock_contradictions},
 	               {"pairs_refused", c->pairs_refused}};
 	ow_json_object(json, "counts");

@@ -343,6 +343,33 @@ static void rewritten_ttl(void **state)
 	ow_map_done(&map);
 }
 
+/* A firewall sets TTLs to 64, which senders use as well: behind it packets look as if they had not passed anything. */
+static void raised_ttl(void **state)
+{
+	(void)state;
+	static const struct place places[] = {{"a", "e1", OW_VANTAGE_OUT, 0},
+	                                      {"fw", "e0", OW_VANTAGE_IN, 0},
+	                                      {"fw", "e1", OW_VANTAGE_OUT, 0},
+	                                      {"c", "e0", OW_VANTAGE_IN, 300 * MS}};
+	static const uint8_t there[] = {64, 63, 64, 64}, back[] = {60, 61, 62, 62};
+	static struct scene scene;
+	scene_init(&scene, places, 4);
+	for (int i = 0; i < 300; i++) {
+		uint64_t id = ow_random_u64(&scene.random);
+		for (unsigned k = 0; k < 4; k++)
+			see(&scene, k, id, SECOND / 2 + i * 10 * MS + k * 10000, there[k], 1);
+		/* Another protocol, whose TTLs it leaves: c to a. */
+		id = ow_random_u64(&scene.random);
+		see(&scene, 3, id, SECOND / 2 + i * 10 * MS, back[3], 2);
+		see(&scene, 0, id, SECOND / 2 + i * 10 * MS + 30000, back[0], 2);
+	}
+	struct ow_map map = join_scene(&scene);
+	assert_int_equal(map.counts.rewritten, 300);
+	for (uint32_t i = 0; i < map.pairs; i++)
+		assert_string_equal(map.vantage[map.pair[i].from].point, "c");
+	ow_map_done(&map);
+}
+
 /* Packets that are seen twice, or that take longer than any path, tell nothing. */
 static void not_used(void **state)
 {
@@ -477,6 +504,7 @@ int main(void)
 		cmocka_unit_test(twins),
 		cmocka_unit_test(bridge),
 		cmocka_unit_test(rewritten_ttl),
+		cmocka_unit_test(raised_ttl),
 		cmocka_unit_test(not_used),
 		cmocka_unit_test(route_change),
 		cmocka_unit_test(spray),

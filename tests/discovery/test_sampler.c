@@ -231,6 +231,32 @@ static void ids(void **state)
 	ow_sampler_free(sampler);
 }
 
+/* A packet to many hosts takes several ways: who got it lies on no way to another one who did. */
+static void packets_to_many(void **state)
+{
+	(void)state;
+	struct seen seen = {0};
+	struct ow_sampler *sampler = sampler_of(&seen, false);
+	uint8_t bytes[200];
+	struct ow_iface_frame frame;
+	for (unsigned i = 0; i < 4; i++) {
+		frame = frame_of(bytes, i, 64, 1, T0, OW_HEADING_UNKNOWN);
+		if (i == 1) /* multicast */
+			memcpy(bytes + 30, (uint8_t[]){239, 1, 2, 3}, 4);
+		if (i == 2)
+			memset(bytes + 30, 255, 4);
+		if (i == 3) /* to all hosts of a network: its address does not tell */
+			memset(bytes, 255, 6);
+		ow_sampler_frames(sampler, &frame, 1);
+	}
+	ow_sampler_pass(sampler, T0 + SECOND, 0);
+	assert_int_equal(seen.sample[0].packets, 1);
+	assert_int_equal(seen.sample[0].count, 1);
+	assert_int_equal(seen.sample[0].drops, 0);
+	forget(&seen);
+	ow_sampler_free(sampler);
+}
+
 /* When the clock is set, nothing of before is reported, and the epoch counts as begun. */
 static void clock_set(void **state)
 {
@@ -299,7 +325,7 @@ int main(void)
 		cmocka_unit_test(smallest_distinct),   cmocka_unit_test(threads_merge),
 		cmocka_unit_test(vantages_and_epochs), cmocka_unit_test(ids),
 		cmocka_unit_test(clock_set),           cmocka_unit_test(skipped_time),
-		cmocka_unit_test(superframes),
+		cmocka_unit_test(superframes),         cmocka_unit_test(packets_to_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
