@@ -137,6 +137,17 @@ static int put_running(struct ow_postgres *p, int64_t now_ns, struct ow_error *e
 	return ow_postgres_run(p, all, err);
 }
 
+/* A clock that was a year ahead must not have ended the hours of this year: none ends a day after the newest minute. */
+static int put_certainly_ended(struct ow_postgres *p, enum ow_period period, int64_t from_ns, int64_t until_ns,
+                               struct ow_error *err)
+{
+	int64_t newest_ns = 0, length_ns = ow_periods[period].length_ns;
+	int r = ow_postgres_ask(p, "SELECT coalesce(max(start_ns), 0) FROM minute", &newest_ns, err);
+	int64_t most_ns = ow_floor_div(newest_ns + ow_periods[OW_PERIOD_DAY].length_ns, length_ns) * length_ns;
+	until_ns = until_ns < most_ns ? until_ns : most_ns;
+	return r < 0 || until_ns <= from_ns ? r : put_ended(p, period, until_ns, err);
+}
+
 static int look_for_due(struct ow_postgres *p, int64_t now_ns, struct ow_error *err)
 {
 	static const char first_hour[] =
@@ -152,7 +163,7 @@ static int look_for_due(struct ow_postgres *p, int64_t now_ns, struct ow_error *
 		if (hour_ns < ended_ns)
 			ended_ns = ow_floor_div(hour_ns, length_ns) * length_ns;
 		if (r == 0 && (r = ask_until(p, period, &until_ns, err)) == 0 && until_ns < ended_ns)
-			r = put_ended(p, period, ended_ns, err);
+			r = put_certainly_ended(p, period, until_ns, ended_ns, err);
 	}
 	if (r == 0)
 		r = ow_postgres_ask(p, "SELECT value::bigint FROM meta WHERE key = 'running_ns'", &running_ns, err);

@@ -19,9 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DAY_NS (24 * 3600 * OW_NS_PER_S)
+#define MINUTE_NS (60 * OW_NS_PER_S)
+#define DAY_NS    (24 * 3600 * OW_NS_PER_S)
 /* A point's clock may be ahead by this much. */
 #define AHEAD_NS DAY_NS
+/* The clocks of collector and server may differ by this much. More would end hours too early, and refuse good results
+ * because of their times. */
+#define CLOCKS_NS (300 * OW_NS_PER_S)
 /* Partitions are made this long before they are needed. */
 #define EARLY_NS (2 * DAY_NS)
 /* How often old partitions are looked for. */
@@ -122,10 +126,28 @@ static int make_stages(struct ow_postgres_writer *w, struct ow_error *err)
 	return r < 0 ? r : ow_postgres_run(w->postgres, sql, err);
 }
 
+/* Of one of the two, all points would be judged by a wrong time. Nothing is stored, and nothing lost, until they agree. */
+static int compare_clocks(const struct ow_postgres_writer *w, struct ow_error *err)
+{
+	int64_t theirs_ns = 0;
+	int r = ow_postgres_ask(w->postgres, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint",
+	                        &theirs_ns, err);
+	int64_t ahead_ns = ow_clock_real_ns() - theirs_ns;
+	if (r < 0 || (ahead_ns <= CLOCKS_NS && ahead_ns >= -CLOCKS_NS))
+		return r;
+	return ow_error_set(err, EAGAIN,
+	                    "%s: the clock of this host is %" PRId64
+	                    " min %s that of the server: nothing is stored until they agree",
+	                    ow_postgres_name(w->postgres), (ahead_ns < 0 ? -ahead_ns : ahead_ns) / MINUTE_NS,
+	                    ahead_ns < 0 ? "behind" : "ahead of");
+}
+
 /* A new connection knows nothing; and the database may be another one than before, restored from a backup. */
 static int prepare(struct ow_postgres_writer *w, struct ow_error *err)
 {
 	int r = ow_postgres_revive(w->postgres, err);
+	if (r == 0)
+		r = compare_clocks(w, err);
 	if (r < 0 || w->prepared)
 		return r;
 	w->parts = 0;
@@ -255,13 +277,22 @@ static const char *wrong_time(const struct ow_postgres_writer *w, enum ow_period
 	return start_ns > now_ns + AHEAD_NS ? "more than a day ahead" : NULL;
 }
 
+/* An interval that is longer than a minute makes a minute of its length. */
+static bool is_of_period(const struct ow_interval_result *r, enum ow_period period)
+{
+	int64_t least_ns = ow_periods[period].length_ns;
+	if (!least_ns)
+		return r->length_ns > 0;
+	int64_t most_ns = period == OW_PERIOD_MINUTE ? ow_periods[OW_PERIOD_HOUR].length_ns : least_ns;
+	return r->start_ns % least_ns == 0 && r->length_ns >= least_ns && r->length_ns <= most_ns;
+}
+
 static const char *wrong_row(const struct ow_postgres_writer *w, const struct ow_postgres_row *row, int64_t now_ns)
 {
 	const struct ow_interval_result *r = row->result;
 	if (row->period > (w->options.copy ? OW_PERIOD_DAY : OW_PERIOD_MINUTE))
 		return "neither a result nor a minute";
-	int64_t length = ow_periods[row->period].length_ns;
-	if (r->length_ns <= 0 || (length && (r->length_ns != length || r->start_ns % length)))
+	if (!is_of_period(r, row->period))
 		return "not an interval of its period";
 	const char *wrong = wrong_names(w, row->point, r);
 	return wrong ? wrong : wrong_time(w, row->period, r->start_ns, now_ns);

@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "result/rollup.h"
 #include "store/postgres.h"
+#include "store/postgres_gaps.h"
 #include "store/postgres_schema.h"
 #include "store/postgres_writer.h"
 #include "store/row.h"
@@ -421,6 +422,18 @@ static void hours_and_days(void **state)
 	ow_postgres_writer_close(writer[1]);
 }
 
+/* The gaps that were found: how many, and the last one. */
+struct gaps {
+	unsigned count;
+	int64_t since_ns, until_ns;
+};
+
+static void note_gap(void *arg, const struct ow_postgres_gap *gap)
+{
+	struct gaps *gaps = arg;
+	*gaps = (struct gaps){gaps->count + 1, gap->since_ns, gap->until_ns};
+}
+
 /* The hour that is not over is there, not final, until it is over. */
 static void running_hour(void **state)
 {
@@ -447,6 +460,49 @@ static void running_hour(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM hour"), 1);
 	maintain(writer, hour_ns + 80 * MINUTE_NS);
 	assert_int_equal(ask("SELECT sum(intervals)::bigint FROM day"), 60 * 60);
+	ow_postgres_writer_close(writer);
+}
+
+/* Intervals of 90 s: each makes a minute of its length, and two minutes may follow each other within it. */
+static void long_intervals(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	struct ow_error err = {""};
+	struct gaps gaps = {0};
+	struct ow_postgres_writer *writer = open_writer(NULL);
+	int64_t hour_ns = now_minute() / HOUR_NS * HOUR_NS - HOUR_NS;
+	ow_random_seed(&random, 6);
+	for (int i = 0; i < 40; i++) {
+		struct ow_interval_result r =
+			minute_of(0, hour_ns + i * 90 * OW_NS_PER_S / MINUTE_NS * MINUTE_NS, &random);
+		r.length_ns = 90 * OW_NS_PER_S;
+		r.intervals = 1;
+		r.intervals_partial = 0;
+		if (i != 17)
+			assert_int_equal(write_one(writer, OW_PERIOD_MINUTE, &r).stored, 1);
+	}
+	maintain(writer, hour_ns + 66 * MINUTE_NS);
+	assert_int_equal(ask("SELECT sum(intervals)::bigint FROM hour WHERE final"), 39);
+	/* Only what is missing is a gap. */
+	assert_int_equal(ow_postgres_gaps(writer, hour_ns, hour_ns + HOUR_NS, 10, note_gap, &gaps, &err), 0);
+	assert_int_equal(gaps.count, 1);
+	assert_true(gaps.since_ns <= hour_ns + 25 * MINUTE_NS && gaps.until_ns > hour_ns + 25 * MINUTE_NS);
+	ow_postgres_writer_close(writer);
+}
+
+/* The clock of a collector that was a year ahead has ended no hour that has yet to come. */
+static void clock_ahead(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	struct ow_postgres_writer *writer = open_writer(NULL);
+	int64_t hour_ns = now_minute() / HOUR_NS * HOUR_NS - HOUR_NS;
+	ow_random_seed(&random, 7);
+	struct ow_interval_result r = minute_of(0, hour_ns, &random);
+	write_one(writer, OW_PERIOD_MINUTE, &r);
+	maintain(writer, hour_ns + 365 * DAY_NS);
+	assert_true(ask("SELECT max(value::bigint) FROM meta WHERE key LIKE '%_until_ns'") <= hour_ns + DAY_NS);
 	ow_postgres_writer_close(writer);
 }
 
@@ -702,6 +758,8 @@ int main(void)
 		cmocka_unit_test_setup(refused, fresh),
 		cmocka_unit_test_setup(hours_and_days, fresh),
 		cmocka_unit_test_setup(running_hour, fresh),
+		cmocka_unit_test_setup(long_intervals, fresh),
+		cmocka_unit_test_setup(clock_ahead, fresh),
 		cmocka_unit_test_setup(taken_by_another, fresh),
 		cmocka_unit_test_setup(old_parts, fresh),
 		cmocka_unit_test_setup(busy_table, fresh),

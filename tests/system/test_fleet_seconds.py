@@ -3,6 +3,7 @@
 """Results of intervals that are still at the points come into the database when somebody asks for them; what a point does not
 give is said to be missing, with the reason. A real nats-server, a real PostgreSQL, points on loopback."""
 import json
+import os
 import pathlib
 import shutil
 import socket
@@ -18,6 +19,9 @@ from browser import Browser  # noqa: E402
 from page import Page, Server  # noqa: E402
 from fleet import Fleet, Process, until, why_not
 from servers import Postgres, free_port
+from test_clock_steps import Clock
+
+STEPPED = os.environ.get("STEPPED", "build/tests/system/oneway_stepped")
 
 PLAN = """
 points:
@@ -133,6 +137,16 @@ class Seconds(unittest.TestCase):
             self.assertGreaterEqual(asked, 1)
             self.assertEqual(browser.run("return performance.getEntriesByType('navigation').length"), 1)
             self.assertEqual(view.problems(), [])
+
+    def test_clock_of_a_collector(self):
+        """A collector whose clock is wrong would refuse good results: it waits until its clock is that of the database."""
+        clock = Clock(os.path.join(self.fleet.root, "clock"))
+        clock.step(2 * 3600 * 10**9)
+        collector = Process(["env", "ONEWAY_TEST_CLOCK=" + clock.path, STEPPED, "collect", "--dir", self.fleet.folder], self.fleet.root, "ahead")
+        self.addCleanup(collector.stop)
+        collector.wait_for("the clock of this host is 1(19|20) min ahead of that of the server: nothing is stored until they agree")
+        clock.step(-2 * 3600 * 10**9)
+        collector.wait_for("writes to postgresql://")
 
     def test_refused(self):
         for args, why in ((["results.db", "--since", "-5min"], "is for a server"), ([self.url], "needs --since"),
