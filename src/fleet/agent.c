@@ -28,7 +28,9 @@
 /* Sent rows are looked at again for this long, this often: late packets, or a restart, may have changed them. */
 #define CHANGES_NS      (15 * 60 * OW_NS_PER_S)
 #define CHANGES_EACH_NS (15 * OW_NS_PER_S)
-/* Intervals are judged when they are this old, because they should be final by then. */
+/* What an agent sent last before it ended: so much of it is looked at when the next one begins. */
+#define LAST_NS (120 * OW_NS_PER_S)
+/* Intervals are judged when their end is this long ago, because they should be final by then. */
 #define LOOK_AFTER_NS (60 * OW_NS_PER_S)
 #define LOOK_EACH_NS  (10 * OW_NS_PER_S)
 /* What is usual is learned from so much before the first interval that may be sent. */
@@ -51,7 +53,7 @@ struct asked {
 	enum ow_period period;
 	int64_t lane; /* 0 = all */
 	int64_t since_ns, until_ns;
-	int64_t look_ns; /* intervals before this were judged, when these are sent; 0 = says nothing */
+	int64_t look_ns; /* intervals that ended by then were judged, when these are sent; 0 = says nothing */
 };
 
 struct ow_agent {
@@ -68,8 +70,9 @@ struct ow_agent {
 	struct asked asked[ASKED_MAX];
 	unsigned asked_count;
 	int64_t minute_place, event_place, sample_place; /* rows up to here were made into messages */
-	int64_t look_ns;                                 /* intervals before this were judged */
-	int64_t send_from_ns;                            /* unusual ones before this are not sent */
+	int64_t sent_ns;      /* start of the minute that was sent last before the store was opened */
+	int64_t look_ns;      /* intervals that ended by then were judged */
+	int64_t send_from_ns; /* unusual ones before this are not sent */
 	int64_t read_next_ns, changes_next_ns, look_next_ns, health_next_ns;
 	char *health;         /* that was sent last */
 	struct ow_error said; /* last problem that was logged */
@@ -191,7 +194,8 @@ static int64_t first_minute(struct ow_agent *agent, int64_t now_ns)
 	return place;
 }
 
-/* Minutes that have changed since they were sent. After a start, all recent ones may have. */
+/* Minutes that have changed since they were sent. After a start, all recent ones may have, and the last ones that were
+ * sent, however old: a point that ended did not know yet what they lack. */
 static int send_changes(struct ow_agent *agent, int64_t now_ns, struct ow_error *err)
 {
 	struct feed feed = {
@@ -201,9 +205,18 @@ static int send_changes(struct ow_agent *agent, int64_t now_ns, struct ow_error 
 	/* Rows are numbered anew when somebody runs VACUUM. */
 	if (ow_spool_last(agent->spool, OW_PERIOD_MINUTE, &last, NULL) == 0 && last < agent->minute_place)
 		agent->minute_place = first_minute(agent, now_ns);
-	int r = ow_spool_range(agent->spool, OW_PERIOD_MINUTE, 0, now_ns - CHANGES_NS, INT64_MAX, UINT32_MAX, feed_row,
-	                       &feed, err);
-	return r < 0 ? r : flush(&feed);
+	int r = 0;
+	if (agent->sent_ns)
+		r = ow_spool_range(agent->spool, OW_PERIOD_MINUTE, 0, agent->sent_ns - LAST_NS, agent->sent_ns + 1,
+		                   UINT32_MAX, feed_row, &feed, err);
+	if (r == 0)
+		r = ow_spool_range(agent->spool, OW_PERIOD_MINUTE, 0, now_ns - CHANGES_NS, INT64_MAX, UINT32_MAX,
+		                   feed_row, &feed, err);
+	if (r == 0)
+		r = flush(&feed);
+	if (r == 0)
+		agent->sent_ns = 0;
+	return r;
 }
 
 /* The next part of what was asked for first. */
@@ -239,9 +252,9 @@ static void ask(struct ow_agent *agent, const struct asked *asked)
 static void look_at(void *arg, const struct ow_unusual_look *look)
 {
 	struct ow_agent *agent = arg;
-	struct asked asked = {.period = OW_PERIOD_INTERVAL, .lane = look->lane, .look_ns = look->start_ns};
-	if (ow_unusual_look(&agent->unusual, look, &asked.since_ns, &asked.until_ns) &&
-	    look->start_ns >= agent->send_from_ns)
+	int64_t end_ns = look->start_ns + look->length_ns;
+	struct asked asked = {.period = OW_PERIOD_INTERVAL, .lane = look->lane, .look_ns = end_ns};
+	if (ow_unusual_look(&agent->unusual, look, &asked.since_ns, &asked.until_ns) && end_ns > agent->send_from_ns)
 		ask(agent, &asked);
 }
 
@@ -249,6 +262,12 @@ static void look_at(void *arg, const struct ow_unusual_look *look)
 static int look(struct ow_agent *agent, int64_t now_ns, struct ow_error *err)
 {
 	int64_t until_ns = now_ns - LOOK_AFTER_NS;
+	/* The clock was set back: what is measured now has times that were looked at. */
+	if (agent->look_ns > now_ns) {
+		ow_unusual_done(&agent->unusual);
+		agent->send_from_ns = until_ns;
+		agent->look_ns = until_ns - LEARN_NS;
+	}
 	if (until_ns <= agent->look_ns)
 		return 0;
 	int r = ow_spool_look(agent->spool, agent->look_ns, until_ns, look_at, agent, err);
@@ -277,6 +296,7 @@ static void find_positions(struct ow_agent *agent, int64_t now_ns)
 	if (agent->send_from_ns < now_ns - LOOK_BACK_NS || agent->send_from_ns > now_ns)
 		agent->send_from_ns = now_ns - LOOK_BACK_NS;
 	agent->look_ns = agent->send_from_ns - LEARN_NS;
+	ow_spool_start(agent->spool, OW_PERIOD_MINUTE, agent->minute_place, &agent->sent_ns, NULL);
 	ow_positions_set(p, "store", created_ns);
 	ow_positions_set(p, "minute", agent->minute_place);
 }
@@ -427,18 +447,19 @@ static void on_samples(void *arg, int64_t place)
 	ow_positions_set(agent->positions, "sample", place);
 }
 
-static int read_store(struct ow_agent *agent, int64_t now_ns, struct ow_error *err)
+/* What is done now and then is due by the steady clock: the other one may be set. */
+static int read_store(struct ow_agent *agent, int64_t now_ns, int64_t steady_ns, struct ow_error *err)
 {
 	int r = open_spool(agent, now_ns, err);
 	if (r == 0)
 		r = send_minutes(agent, err);
-	if (r == 0 && now_ns >= agent->changes_next_ns && ow_outbox_has_room(agent->others)) {
+	if (r == 0 && steady_ns >= agent->changes_next_ns && ow_outbox_has_room(agent->others)) {
 		r = send_changes(agent, now_ns, err);
-		agent->changes_next_ns = now_ns + CHANGES_EACH_NS;
+		agent->changes_next_ns = steady_ns + CHANGES_EACH_NS;
 	}
-	if (r == 0 && now_ns >= agent->look_next_ns) {
+	if (r == 0 && steady_ns >= agent->look_next_ns) {
 		r = look(agent, now_ns, err);
-		agent->look_next_ns = now_ns + LOOK_EACH_NS;
+		agent->look_next_ns = steady_ns + LOOK_EACH_NS;
 	}
 	while (r == 0 && agent->asked_count && ow_outbox_has_room(agent->others))
 		r = send_asked(agent, err);
@@ -449,7 +470,7 @@ static void work_on_store(struct ow_agent *agent)
 {
 	struct ow_error err;
 	int64_t now_ns = ow_clock_real_ns();
-	int r = read_store(agent, now_ns, &err);
+	int r = read_store(agent, now_ns, ow_clock_steady_ns(), &err);
 	/* The point makes or converts its store when it starts. */
 	if (r < 0 && r != -ENOENT && r != -EAGAIN)
 		complain(agent, &err);

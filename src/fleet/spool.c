@@ -93,7 +93,8 @@ static int prepare(struct ow_spool *spool, struct ow_error *err)
 			"SELECT lane, start_ns, length_ns, status = 'partial' OR EXISTS (SELECT 1 FROM event WHERE"
 			" event.lane = result.lane AND time_ns >= start_ns AND time_ns < start_ns + length_ns),"
 			" loss_ratio, p99_ns, status = 'unknown'"
-			" FROM result WHERE final AND start_ns >= ?1 AND start_ns < ?2 ORDER BY start_ns",
+			" FROM result WHERE final AND start_ns > ?1 - ?3 AND start_ns < ?2"
+			" AND start_ns + length_ns > ?1 AND start_ns + length_ns <= ?2 ORDER BY start_ns",
 			&spool->look, err);
 	if (r == 0) {
 		char sql[300];
@@ -290,13 +291,35 @@ int ow_spool_last(struct ow_spool *spool, enum ow_period period, int64_t *ret_nu
 	return ow_stored_source_ask(&spool->source, sql, ret_number, err);
 }
 
+int ow_spool_start(struct ow_spool *spool, enum ow_period period, int64_t number, int64_t *ret_start_ns,
+                   struct ow_error *err)
+{
+	char sql[160];
+	*ret_start_ns = 0;
+	if (!spool->fresh[period])
+		return 0;
+	snprintf(sql, sizeof sql,
+	         "SELECT coalesce((SELECT start_ns FROM %s WHERE rowid <= %" PRId64 " ORDER BY rowid DESC LIMIT 1), 0)",
+	         ow_periods[period].table, number);
+	return ow_stored_source_ask(&spool->source, sql, ret_start_ns, err);
+}
+
 int ow_spool_look(struct ow_spool *spool, int64_t since_ns, int64_t until_ns, ow_spool_each_look *each, void *arg,
                   struct ow_error *err)
 {
 	const struct ow_statement *s = spool->look;
 	enum ow_step step;
+	int64_t longest_ns = 0;
+	/* Of each lane its last interval. */
+	int r = ow_stored_source_ask(&spool->source,
+	                             "SELECT coalesce(max((SELECT length_ns FROM result WHERE result.lane = lane.id"
+	                             " ORDER BY start_ns DESC LIMIT 1)), 0) FROM lane",
+	                             &longest_ns, err);
+	if (r < 0)
+		return r;
 	ow_bind_integer(s, 1, since_ns);
 	ow_bind_integer(s, 2, until_ns);
+	ow_bind_integer(s, 3, longest_ns);
 	while ((step = ow_step(s)) == OW_STEP_ROW) {
 		struct ow_unusual_look look = {.lane = ow_column_integer(s, 0),
 		                               .start_ns = ow_column_integer(s, 1),
@@ -307,7 +330,7 @@ int ow_spool_look(struct ow_spool *spool, int64_t since_ns, int64_t until_ns, ow
 		                               .unknown = ow_column_integer(s, 6)};
 		each(arg, &look);
 	}
-	int r = step == OW_STEP_DONE ? 0 : ow_stored_source_fail(&spool->source, err);
+	r = step == OW_STEP_DONE ? 0 : ow_stored_source_fail(&spool->source, err);
 	ow_reset(s);
 	return r;
 }

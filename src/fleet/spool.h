@@ -36,8 +36,11 @@ int ow_spool_count(struct ow_spool *spool, const struct ow_question *question, i
                    int64_t *ret_first_ns, struct ow_error *err);
 /* The largest number of a period; 0 if there are none. */
 int ow_spool_last(struct ow_spool *spool, enum ow_period period, int64_t *ret_number, struct ow_error *err);
+/* Start of the last one up to this number; 0 if there are none. */
+int ow_spool_start(struct ow_spool *spool, enum ow_period period, int64_t number, int64_t *ret_start_ns,
+                   struct ow_error *err);
 
-/* What is looked at in final results that begin in [since, until), in the order of time. */
+/* What is looked at in final results that end in (since, until], in the order of their starts. */
 typedef void ow_spool_each_look(void *arg, const struct ow_unusual_look *look);
 int ow_spool_look(struct ow_spool *spool, int64_t since_ns, int64_t until_ns, ow_spool_each_look *each, void *arg,
                   struct ow_error *err);

@@ -18,6 +18,9 @@
 #define BUDGET_MOST 600.0
 #define BUDGET_EACH 0.1
 #define LANES_MAX   65536
+/* Of short intervals so many before and after it are sent at most: half of what may be sent at once. */
+#define ROWS_BEFORE 100
+#define ROWS_AFTER  200
 
 void ow_unusual_done(struct ow_unusual *unusual)
 {
@@ -62,6 +65,12 @@ static bool is_unusual(const struct ow_unusual_lane *lane, const struct ow_unusu
 	return lane->delays >= LEAST_SEEN && fabs(look->p99_ns) > fabs(lane->p99_ns) * P99_FACTOR;
 }
 
+/* This time, or so many intervals. */
+static int64_t at_most(int64_t time_ns, int64_t length_ns, int64_t rows)
+{
+	return length_ns < time_ns / rows ? length_ns * rows : time_ns;
+}
+
 bool ow_unusual_look(struct ow_unusual *unusual, const struct ow_unusual_look *look, int64_t *ret_since_ns,
                      int64_t *ret_until_ns)
 {
@@ -75,8 +84,8 @@ bool ow_unusual_look(struct ow_unusual *unusual, const struct ow_unusual_look *l
 	lane->budget = fmin(lane->budget + BUDGET_EACH, BUDGET_MOST);
 	if (!found)
 		return false;
-	int64_t since_ns = look->start_ns - OW_UNUSUAL_BEFORE_NS;
-	int64_t until_ns = look->start_ns + look->length_ns + OW_UNUSUAL_AFTER_NS;
+	int64_t since_ns = look->start_ns - at_most(OW_UNUSUAL_BEFORE_NS, look->length_ns, ROWS_BEFORE);
+	int64_t until_ns = look->start_ns + look->length_ns + at_most(OW_UNUSUAL_AFTER_NS, look->length_ns, ROWS_AFTER);
 	since_ns = since_ns > lane->until_ns ? since_ns : lane->until_ns;
 	double rows = (double)(until_ns - since_ns) / (double)look->length_ns;
 	if (since_ns >= until_ns || rows > lane->budget)

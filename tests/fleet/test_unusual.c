@@ -65,6 +65,23 @@ static void what_stands_out_is_found(void **state)
 	}
 }
 
+/* Of short intervals hundreds are sent, not ten seconds of them: that would be more than may be sent at once. */
+static void short_intervals_are_found(void **state)
+{
+	(void)state;
+	struct ow_unusual unusual = {0};
+	int64_t since = 0, until = 0, ms = SECOND / 1000;
+	struct ow_unusual_look look = {.lane = 3, .length_ns = 10 * ms, .p99_ns = 1e6};
+	for (int i = 0; i < 5000; i++) {
+		look.start_ns = i * look.length_ns;
+		look.loss = i == 4000 ? 0.05 : 0;
+		assert_int_equal(ow_unusual_look(&unusual, &look, &since, &until), i == 4000);
+	}
+	assert_int_equal(since, 39 * SECOND);
+	assert_int_equal(until, 42 * SECOND + 10 * ms);
+	ow_unusual_done(&unusual);
+}
+
 /* A lane that is always eventful: a tenth of its rows, after the first ones. */
 static void a_bad_lane_has_a_budget(void **state)
 {
@@ -125,7 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quiet_lanes_send_nothing), cmocka_unit_test(what_stands_out_is_found),
 		cmocka_unit_test(a_bad_lane_has_a_budget),  cmocka_unit_test(a_point_has_a_limit),
-		cmocka_unit_test(changed_rows_are_noticed),
+		cmocka_unit_test(changed_rows_are_noticed), cmocka_unit_test(short_intervals_are_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
