@@ -80,9 +80,12 @@ int ow_bus_host_parse(const char *text, struct ow_bus_host *ret_host, struct ow_
 	struct ow_bus_host host = {.port = OW_BUS_PORT};
 	const char *end = *text == '[' ? strchr(text, ']') : NULL, *colon = strchr(end ? end : text, ':');
 	uint8_t address[16];
+	/* An IPv6 address without brackets has no port. */
+	if (inet_pton(AF_INET6, text, address) == 1)
+		colon = NULL;
 	size_t length = end ? (size_t)(end - text - 1) : colon ? (size_t)(colon - text) : strlen(text);
 	char *rest;
-	if (length == 0 || length >= sizeof host.host)
+	if (length == 0 || length >= sizeof host.host || (end && end[1] && end[1] != ':'))
 		return ow_error_set(err, EINVAL, "'%.60s' is not a host, nor host:port", text);
 	memcpy(host.host, end ? text + 1 : text, length);
 	if (colon) {

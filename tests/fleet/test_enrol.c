@@ -234,6 +234,29 @@ static void init_refuses(void **state)
 	assert_non_null(strstr(err.text, "none/fleet: No such file or directory; make the folder around it first"));
 }
 
+/* An IPv6 address needs brackets only before a port. */
+static void hosts(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *host;
+		unsigned port;
+	} good[] = {{"bus.example", "bus.example", 4222}, {"bus:5000", "bus", 5000},
+	            {"192.0.2.1:1", "192.0.2.1", 1},      {"fd79::1", "fd79::1", 4222},
+	            {"[fd79::1]", "fd79::1", 4222},       {"[fd79::1]:5000", "fd79::1", 5000}};
+	static const char *const bad[] = {"",    ":1",        "a:", "a:0", "a:64000", "[fd79::1", "[fd79::1]5000",
+	                                  "a b", "fd79::1::2"};
+	struct ow_bus_host host;
+	struct ow_error err;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		assert_int_equal(ow_bus_host_parse(good[i].text, &host, &err), 0);
+		assert_string_equal(host.host, good[i].host);
+		assert_int_equal(host.port, good[i].port);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(ow_bus_host_parse(bad[i], &host, &err), -EINVAL);
+}
+
 /* What cannot be looked at may be the folder of a fleet. */
 static void folder_that_cannot_be_read(void **state)
 {
@@ -483,6 +506,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(folder_is_private_and_whole),
 		cmocka_unit_test(init_refuses),
+		cmocka_unit_test(hosts),
 		cmocka_unit_test(folder_that_cannot_be_read),
 		cmocka_unit_test(enrols_once),
 		cmocka_unit_test(another_token),
