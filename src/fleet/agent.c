@@ -30,7 +30,7 @@
 #define CHANGES_EACH_NS (15 * OW_NS_PER_S)
 /* What an agent sent last before it ended: so much of it is looked at when the next one begins. */
 #define LAST_NS (120 * OW_NS_PER_S)
-/* Intervals are judged when their end is this long ago, because they should be final by then. */
+/* Intervals are judged when the end of the next one is this long ago, because they should be final by then. */
 #define LOOK_AFTER_NS (60 * OW_NS_PER_S)
 #define LOOK_EACH_NS  (10 * OW_NS_PER_S)
 /* What is usual is learned from so much before the first interval that may be sent. */
@@ -53,7 +53,7 @@ struct asked {
 	enum ow_period period;
 	int64_t lane; /* 0 = all */
 	int64_t since_ns, until_ns;
-	int64_t look_ns; /* intervals that ended by then were judged, when these are sent; 0 = says nothing */
+	int64_t look_ns; /* intervals before the one that ended then were judged, when these are sent; 0 = says nothing */
 };
 
 struct ow_agent {
@@ -71,7 +71,7 @@ struct ow_agent {
 	unsigned asked_count;
 	int64_t minute_place, event_place, sample_place; /* rows up to here were made into messages */
 	int64_t sent_ns;      /* start of the minute that was sent last before the store was opened */
-	int64_t look_ns;      /* intervals that ended by then were judged */
+	int64_t look_ns;      /* intervals before those that ended then were judged */
 	int64_t send_from_ns; /* unusual ones before this are not sent */
 	int64_t read_next_ns, changes_next_ns, look_next_ns, health_next_ns;
 	char *health;         /* that was sent last */
@@ -252,9 +252,10 @@ static void ask(struct ow_agent *agent, const struct asked *asked)
 static void look_at(void *arg, const struct ow_unusual_look *look)
 {
 	struct ow_agent *agent = arg;
-	int64_t end_ns = look->start_ns + look->length_ns;
-	struct asked asked = {.period = OW_PERIOD_INTERVAL, .lane = look->lane, .look_ns = end_ns};
-	if (ow_unusual_look(&agent->unusual, look, &asked.since_ns, &asked.until_ns) && end_ns > agent->send_from_ns)
+	int64_t next_end_ns = look->start_ns + 2 * look->length_ns;
+	struct asked asked = {.period = OW_PERIOD_INTERVAL, .lane = look->lane, .look_ns = next_end_ns};
+	if (ow_unusual_look(&agent->unusual, look, &asked.since_ns, &asked.until_ns) &&
+	    next_end_ns > agent->send_from_ns)
 		ask(agent, &asked);
 }
 

@@ -10,6 +10,7 @@
 #include "fleet/enrol_wire.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -22,7 +23,7 @@
 #include <unistd.h>
 
 #define CALLS_MAX      64 /* at a time */
-#define CALLS_OF_ONE   4  /* of one address */
+#define CALLS_OF_ONE   4  /* of one IPv4 address, or one IPv6 network (/64), of which a host may have all addresses */
 #define USERS_EVERY_MS 200
 #define THREAD_STACK   (256 << 10)
 
@@ -32,6 +33,7 @@ struct call {
 	int fd;
 	int64_t until_ns;              /* steady time; then the connection is cut, however busy it looks */
 	char address[OW_ADDRESS_TEXT]; /* without port; "" = not in use */
+	uint64_t network;              /* of this address, see network_of */
 };
 
 struct server {
@@ -284,14 +286,31 @@ static void *serve_call(void *arg)
 	return NULL;
 }
 
-/* A free place, unless this address has enough of them. */
-static struct call *find_place(struct server *s, const char *address)
+/* What the limit of connections is for. */
+static uint64_t network_of(int fd)
+{
+	struct sockaddr_storage peer = {0};
+	socklen_t size = sizeof peer;
+	uint64_t network = 0;
+	if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0)
+		return 0;
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&peer;
+	if (peer.ss_family == AF_INET)
+		memcpy(&network, &((const struct sockaddr_in *)&peer)->sin_addr, 4);
+	else if (peer.ss_family == AF_INET6)
+		/* Only a socket for both families shows IPv4 addresses in this form. */
+		memcpy(&network, six->sin6_addr.s6_addr + (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) ? 8 : 0), 8);
+	return network;
+}
+
+/* A free place, unless this network has enough of them. */
+static struct call *find_place(struct server *s, uint64_t network)
 {
 	struct call *place = NULL;
 	unsigned same = 0;
 	for (unsigned i = 0; i < CALLS_MAX; i++) {
 		struct call *call = &s->calls[i];
-		same += strcmp(call->address, address) == 0;
+		same += call->address[0] && call->network == network;
 		if (!call->address[0])
 			place = call;
 	}
@@ -303,6 +322,7 @@ static void start_call(struct server *s, int fd)
 	char address[OW_ADDRESS_TEXT];
 	pthread_attr_t attributes;
 	pthread_t thread;
+	uint64_t network = network_of(fd);
 	ow_address_text(fd, address);
 	char *colon = strrchr(address, ':');
 	if (colon)
@@ -312,10 +332,11 @@ static void start_call(struct server *s, int fd)
 	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	ow_enrol_limit(fd, OW_ENROL_WAIT_S);
 	pthread_mutex_lock(&s->lock);
-	struct call *call = find_place(s, address);
+	struct call *call = find_place(s, network);
 	if (call) {
 		*call = (struct call){.server = s,
 		                      .fd = fd,
+		                      .network = network,
 		                      .until_ns = ow_clock_steady_ns() + OW_ENROL_WAIT_S * (int64_t)OW_NS_PER_S};
 		memcpy(call->address, address, sizeof address);
 		s->open++;

@@ -36,6 +36,7 @@ static const struct field fields[] = {
 	FIELD(dropped, COUNT),
 	FIELD(store_waiting, COUNT),
 	FIELD(store_lost, COUNT),
+	FIELD(store_failing, FLAG),
 	FIELD(memory_bytes, COUNT),
 	FIELD(clock_known, FLAG),
 	FIELD(clock_synchronised, FLAG),

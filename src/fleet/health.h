@@ -23,6 +23,7 @@ struct ow_health {
 	char peers_why[160];      /* why the first one that is not connected is not */
 	uint64_t frames, dropped; /* by the rings, since the start */
 	uint64_t store_waiting, store_lost;
+	bool store_failing; /* what waits could not be written, and is tried again */
 	uint64_t memory_bytes;
 	bool clock_known, clock_synchronised;
 	int64_t clock_error_ns;

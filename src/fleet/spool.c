@@ -93,8 +93,8 @@ static int prepare(struct ow_spool *spool, struct ow_error *err)
 			"SELECT lane, start_ns, length_ns, status = 'partial' OR EXISTS (SELECT 1 FROM event WHERE"
 			" event.lane = result.lane AND time_ns >= start_ns AND time_ns < start_ns + length_ns),"
 			" loss_ratio, p99_ns, status = 'unknown'"
-			" FROM result WHERE final AND start_ns > ?1 - ?3 AND start_ns < ?2"
-			" AND start_ns + length_ns > ?1 AND start_ns + length_ns <= ?2 ORDER BY start_ns",
+			" FROM result WHERE final AND start_ns > ?1 - 2 * ?3 AND start_ns < ?2"
+			" AND start_ns + 2 * length_ns > ?1 AND start_ns + 2 * length_ns <= ?2 ORDER BY start_ns",
 			&spool->look, err);
 	if (r == 0) {
 		char sql[300];

@@ -40,7 +40,8 @@ int ow_spool_last(struct ow_spool *spool, enum ow_period period, int64_t *ret_nu
 int ow_spool_start(struct ow_spool *spool, enum ow_period period, int64_t number, int64_t *ret_start_ns,
                    struct ow_error *err);
 
-/* What is looked at in final results that end in (since, until], in the order of their starts. */
+/* What is looked at in final results, in the order of their starts: those whose next interval ends in (since, until],
+ * because packets are waited for until then, or longer. */
 typedef void ow_spool_each_look(void *arg, const struct ow_unusual_look *look);
 int ow_spool_look(struct ow_spool *spool, int64_t since_ns, int64_t until_ns, ow_spool_each_look *each, void *arg,
                   struct ow_error *err);

@@ -107,6 +107,7 @@ static void on_flush(void *arg)
 	ow_exporter_store(out->exporter, state.lost, state.waiting);
 	out->report.health.store_waiting = state.waiting;
 	out->report.health.store_lost = state.lost;
+	out->report.health.store_failing = state.failing;
 }
 
 /* Writes the waiting results, and reports what cannot be written. */

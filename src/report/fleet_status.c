@@ -95,6 +95,9 @@ static void find_problem(const struct ow_fleet_status *s, size_t i, const struct
 		         fabs((double)(s->now_ns - h->time_ns)) / (double)OW_NS_PER_S,
 		         h->time_ns > s->now_ns ? "ahead: its clock is wrong"
 		                                : "ago: its clock is wrong, or it does not measure any more");
+	else if (h->store_failing)
+		snprintf(text, 600, "cannot write its store: %ju %s in memory, %ju lost", (uintmax_t)h->store_waiting,
+		         ow_plural(h->store_waiting, "result waits", "results wait"), (uintmax_t)h->store_lost);
 	else if (h->config_refused)
 		snprintf(text, 600, "refuses version %ju: %.400s", (uintmax_t)h->config_refused, h->config_why);
 	else if (s->desired[i] && h->config_version != s->desired[i])

@@ -10,6 +10,7 @@
 #include "fleet/positions.h"
 #include "fleet/question.h"
 #include "fleet/result_batch.h"
+#include "fleet/spool.h"
 #include "fleet/streams.h"
 #include "nats_server.h"
 #include "store/store.h"
@@ -212,7 +213,12 @@ static void minutes_arrive_once_in_effect(void **state)
 	measure(store, start + 10 * MINUTE + SECOND, 5 * 60, 100);
 	agent = start_agent();
 	work_until(agent, bus, OW_PERIOD_MINUTE, 15 * LANES);
-	/* It looks at the last three minutes again. */
+	/* It sends the last three minutes again, by another outbox. */
+	for (int64_t until = ow_clock_steady_ns() + 15 * SECOND;
+	     row_copies < 3 * LANES && ow_clock_steady_ns() < until;) {
+		ow_agent_work(agent, 10);
+		ow_bus_poll(bus, 10);
+	}
 	assert_int_equal(row_copies, 3 * LANES);
 	for (unsigned i = 0; i < row_count; i++)
 		assert_int_equal(rows[i].sent, 60 * 100);
@@ -499,6 +505,36 @@ static void around(bad_thing *happen)
 	ow_store_close(store);
 }
 
+static void count_look(void *arg, const struct ow_unusual_look *look)
+{
+	*(unsigned *)arg += look->length_ns == 90 * SECOND;
+}
+
+/* Intervals of 90 s are final 90 s after their end, beside those of a second: each is looked at once, and not before. */
+static void long_intervals_are_looked_at(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	struct ow_spool *spool = NULL;
+	struct ow_error err;
+	int64_t start = minutes_ago(60);
+	struct ow_interval_result r = result_of(0, start, 1000);
+	r.length_ns = 90 * SECOND;
+	snprintf(r.segment, sizeof r.segment, "slow");
+	measure(store, start, 200, 1000);
+	assert_int_equal(ow_store_add(store, &r, &err), 0);
+	assert_int_equal(ow_store_commit(store, &err), 0);
+	assert_int_equal(ow_spool_open(store_path, &spool, &err), 0);
+	for (int at = 0; at < 300; at += 10) {
+		unsigned seen = 0;
+		int64_t since_ns = start + at * SECOND;
+		assert_int_equal(ow_spool_look(spool, since_ns, since_ns + 10 * SECOND, count_look, &seen, &err), 0);
+		assert_int_equal(seen, at == 170);
+	}
+	ow_spool_close(spool);
+	ow_store_close(store);
+}
+
 static void unusual_seconds_come_by_themselves(void **state)
 {
 	around(lose_packets);
@@ -567,6 +603,7 @@ int main(void)
 		cmocka_unit_test_teardown(kills_lose_nothing, clean),
 		cmocka_unit_test_teardown(seconds_come_on_request, clean),
 		cmocka_unit_test_teardown(questions_are_answered, clean),
+		cmocka_unit_test_teardown(long_intervals_are_looked_at, clean),
 		cmocka_unit_test_teardown(unusual_seconds_come_by_themselves, clean),
 		cmocka_unit_test(a_full_stream_makes_messages_wait),
 	};

@@ -33,6 +33,7 @@ static void comes_back(void **state)
 	                           .dropped = 5,
 	                           .store_waiting = 6,
 	                           .store_lost = 1,
+	                           .store_failing = true,
 	                           .memory_bytes = 83959808,
 	                           .clock_known = true,
 	                           .clock_synchronised = true,

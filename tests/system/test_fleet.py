@@ -339,11 +339,13 @@ class Attacks(unittest.TestCase):
         client.close()
 
     def test_clock_of_a_report(self):
-        """A point whose clock is wrong has reported: the status says so, and not that it is silent."""
+        """A point whose clock is wrong, or whose disk is full, has reported: the status says so, and not that it is silent."""
         client = self.thief("paris")
-        for ahead, words in ((-3600, "s ago: its clock is wrong, or it does not measure any more"), (3600, "s ahead: its clock is wrong")):
+        for ahead, words in ((-3600, "s ago: its clock is wrong, or it does not measure any more"), (3600, "s ahead: its clock is wrong"),
+                             (0, "cannot write its store: 7 results wait in memory, 0 lost")):
             def told():
-                client.publish("ow.h.paris", json.dumps({"state": "measuring", "time_ns": time.time_ns() + ahead * 10**9}))
+                health = {"state": "measuring", "time_ns": time.time_ns() + ahead * 10**9, "store_waiting": 7, "store_failing": ahead == 0}
+                client.publish("ow.h.paris", json.dumps(health))
                 client.settle()
                 return words in (self.fleet.status()["paris"]["problem"] or "")
             until(told, lambda: str(self.fleet.status()["paris"]), 20)
