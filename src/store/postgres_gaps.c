@@ -5,14 +5,14 @@
 
 /*
  * An interval of more than a minute makes a minute of its length, at the start of the minute in which it begins: the next
- * one begins before its length and a minute are over. The index has no lengths: only those before a pause are read.
+ * one begins before its length and a minute are over. The index has no lengths: only those before a pause are looked up.
  */
 #define SQL                                                                                                          \
 	"SELECT from_point, to_point, m.start_ns + 60000000000, next_ns FROM (SELECT lane, start_ns,"                \
 	" lead(start_ns) OVER (PARTITION BY lane ORDER BY start_ns) AS next_ns FROM minute WHERE start_ns >= ?1 AND" \
-	" start_ns < ?2) AS m JOIN lane ON lane.id = m.lane JOIN minute AS before ON before.lane = m.lane AND"       \
-	" before.start_ns = m.start_ns WHERE next_ns > m.start_ns + 60000000000 AND"                                 \
-	" next_ns >= m.start_ns + before.length_ns + 60000000000 ORDER BY next_ns DESC LIMIT ?3"
+	" start_ns < ?2) AS m JOIN lane ON lane.id = m.lane WHERE next_ns > m.start_ns + 60000000000 AND next_ns >=" \
+	" m.start_ns + 60000000000 + (SELECT length_ns FROM minute WHERE lane = m.lane AND start_ns = m.start_ns)"   \
+	" ORDER BY next_ns DESC LIMIT ?3"
 
 static const char *text_of(const struct ow_statement *statement, int column)
 {
