@@ -17,6 +17,8 @@
 #define RUNNING_NS (600 * OW_NS_PER_S)
 /* Lanes in one step: a tenth of a second. */
 #define LANES 500
+/* Steps in a row in one hour or day: enough for 50,000 lanes. */
+#define STEPS 100
 
 #define LOCK(kind, what) "SELECT pg_" kind "(" OW_POSTGRES_LOCK_CLASS ", " what ")"
 #define ROLLUP           "2" /* see OW_POSTGRES_LOCK_CLASS */
@@ -151,7 +153,9 @@ static int put_certainly_ended(struct ow_postgres *p, enum ow_period period, int
 static int look_for_due(struct ow_postgres *p, int64_t now_ns, struct ow_error *err)
 {
 	static const char first_hour[] =
-		"SELECT coalesce(min(start_ns), 9223372036854775807) FROM rollup_due WHERE period = 2";
+		"SELECT coalesce(min(start_ns), 9223372036854775807) FROM rollup_due WHERE period"
+		" = 2 AND start_ns >= (SELECT value::bigint FROM meta WHERE key ="
+		" 'day_until_ns')";
 	int64_t running_ns = 0;
 	int r = 0;
 	for (enum ow_period period = OW_PERIOD_HOUR; r == 0 && period <= OW_PERIOD_DAY; period++) {
@@ -453,7 +457,32 @@ static int do_work(struct work *w, struct ow_error *err)
 	return r < 0 ? r : mine != 0;
 }
 
-int ow_postgres_rollup_step(struct ow_postgres *p, int64_t now_ns, struct ow_error *err)
+/* Chooses the hour or day at this place of the list, or the next one: hours before days, old ones before new ones. */
+static int choose_due(struct work *w, const struct ow_postgres_rollup_place *place, struct ow_error *err)
+{
+	char sql[200];
+	snprintf(sql, sizeof sql,
+	         "SELECT period, start_ns FROM rollup_due WHERE (period, start_ns) >= (%" PRId64 ", %" PRId64
+	         ") ORDER BY period, start_ns LIMIT 1",
+	         place->period, place->start_ns);
+	return each_row(w->postgres, sql, take_first, w, err);
+}
+
+/* If lanes of it are left, it is continued: w->ranges. */
+static void move_on(struct ow_postgres_rollup_place *place, const struct work *w)
+{
+	bool same = place->period == w->period && place->start_ns == w->start_ns;
+	place->period = w->period;
+	place->start_ns = w->start_ns;
+	place->steps = same ? place->steps + 1 : 1;
+	if (!w->ranges || place->steps >= STEPS) {
+		place->start_ns++;
+		place->steps = 0;
+	}
+}
+
+int ow_postgres_rollup_step(struct ow_postgres *p, struct ow_postgres_rollup_place *place, int64_t now_ns,
+                            struct ow_error *err)
 {
 	struct work *w = calloc(1, sizeof *w);
 	if (!w)
@@ -462,10 +491,16 @@ int ow_postgres_rollup_step(struct ow_postgres *p, int64_t now_ns, struct ow_err
 	w->result = calloc(LANES, sizeof *w->result);
 	int r = w->result ? look_for_due(p, now_ns, err) : no_memory(w, err);
 	if (r == 0)
-		r = each_row(p, "SELECT period, start_ns FROM rollup_due ORDER BY period, start_ns LIMIT 1", take_first,
-		             w, err);
-	if (r == 0 && w->ranges)
+		r = choose_due(w, place, err);
+	if (r == 0 && !w->ranges && (place->period || place->start_ns)) {
+		*place = (struct ow_postgres_rollup_place){0};
+		r = choose_due(w, place, err);
+	}
+	if (r == 0 && w->ranges) {
 		r = do_work(w, err);
+		if (r > 0)
+			move_on(place, w);
+	}
 	free(w->result);
 	free(w->range);
 	free(w);

@@ -18,6 +18,15 @@ int ow_postgres_rollup_is_late(struct ow_postgres *postgres, enum ow_period peri
 int ow_postgres_rollup_merge(struct ow_postgres *postgres, enum ow_period period, const char *insert,
                              uint64_t *ret_rows, struct ow_error *err);
 
-/* One step of the work: an hour or a day of some hundred lanes. 1: there is more to do; 0: there is not, or another
- * collector does it. */
-int ow_postgres_rollup_step(struct ow_postgres *postgres, int64_t now_ns, struct ow_error *err);
+/* Where a collector is in the list; all 0: at its start. */
+struct ow_postgres_rollup_place {
+	int64_t period, start_ns;
+	unsigned steps; /* in a row in this hour or day */
+};
+/*
+ * One step of the work: an hour or a day of some hundred lanes. They take turns: a point that changes its old minutes
+ * again and again does not hold up the hours of others. 1: there is more to do; 0: there is not, or another collector does
+ * it.
+ */
+int ow_postgres_rollup_step(struct ow_postgres *postgres, struct ow_postgres_rollup_place *place, int64_t now_ns,
+                            struct ow_error *err);

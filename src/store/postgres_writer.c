@@ -53,6 +53,7 @@ struct ow_postgres_writer {
 	struct entry *entry;
 	size_t entries_room;
 	char *copy[OW_PERIODS], *merge[OW_PERIODS];
+	struct ow_postgres_rollup_place rollup_place;
 	int64_t trim_at_ns; /* by a steady clock */
 };
 
@@ -632,7 +633,7 @@ int ow_postgres_maintain(struct ow_postgres_writer *w, int64_t now_ns, struct ow
 		r = r == -EAGAIN ? 0 : r;
 	}
 	if (r == 0)
-		r = ow_postgres_rollup_step(w->postgres, now_ns, err);
+		r = ow_postgres_rollup_step(w->postgres, &w->rollup_place, now_ns, err);
 	if (r < 0)
 		give_up(w);
 	return r;

@@ -491,6 +491,32 @@ static void long_intervals(void **state)
 	ow_postgres_writer_close(writer);
 }
 
+/* A point that changes its old minutes again and again: the hours of others are added up all the same. */
+static void flood_of_changes(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	struct ow_error err = {""};
+	struct ow_postgres_writer *writer = open_writer(NULL);
+	int64_t hour_ns = now_minute() / HOUR_NS * HOUR_NS - HOUR_NS;
+	ow_random_seed(&random, 8);
+	for (int i = 0; i < 20; i++) {
+		struct ow_interval_result r = minute_of(0, hour_ns - i * HOUR_NS, &random);
+		write_one(writer, OW_PERIOD_MINUTE, &r);
+	}
+	maintain(writer, hour_ns + 66 * MINUTE_NS);
+	struct ow_interval_result good = minute_of(1, hour_ns, &random);
+	write_one(writer, OW_PERIOD_MINUTE, &good);
+	for (int i = 0; i < 60; i++) {
+		run_at(url,
+		       "INSERT INTO rollup_due SELECT 2, start_ns, lane, lane FROM hour WHERE start_ns < (SELECT max("
+		       "start_ns) FROM hour)");
+		assert_true(ow_postgres_maintain(writer, hour_ns + 67 * MINUTE_NS, &err) >= 0);
+	}
+	assert_int_equal(ask("SELECT count(*) FROM hour JOIN lane ON id = lane WHERE class = 'class 1'"), 1);
+	ow_postgres_writer_close(writer);
+}
+
 /* The clock of a collector that was a year ahead has ended no hour that has yet to come. */
 static void clock_ahead(void **state)
 {
@@ -760,6 +786,7 @@ int main(void)
 		cmocka_unit_test_setup(running_hour, fresh),
 		cmocka_unit_test_setup(long_intervals, fresh),
 		cmocka_unit_test_setup(clock_ahead, fresh),
+		cmocka_unit_test_setup(flood_of_changes, fresh),
 		cmocka_unit_test_setup(taken_by_another, fresh),
 		cmocka_unit_test_setup(old_parts, fresh),
 		cmocka_unit_test_setup(busy_table, fresh),
