@@ -9,6 +9,7 @@
 #include "fleet/discover.h"
 #include "fleet/revocation.h"
 #include "fleet/rollout.h"
+#include <assert.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -151,6 +152,7 @@ static int apply(struct ow_fleet *fleet, const char *file, bool dry_run, bool qu
 		                       &plan, err);
 	if (r == 0 && plan->discover)
 		r = discover(fleet, file, bytes, size, dry_run, &plan, err);
+	assert(r < 0 || plan);
 	if (r == 0)
 		r = ow_changes_find(fleet, plan, &changes, err);
 	if (r == 0 && (changes.count || !quiet)) {

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/coder.h"
 #include "estimate/sample.h"
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,6 +46,7 @@ static uint64_t magnitude(int64_t delay_ns)
 
 static int32_t distance(uint64_t m, int bits)
 {
+	assert(bits <= BITS);
 	int octave = m ? 64 - __builtin_clzll(m) : 0; /* 1: of 1, 2: from 2 on, 3: from 4 on */
 	if (bits < 0)
 		return octave >> -bits;
@@ -244,7 +246,7 @@ static void encode_buckets(struct buckets *b, struct ow_delay_histogram *h)
 	while ((size = code_bits(b)) > CODE_MAX)
 		coarsen(b, b->bits - 1);
 	struct bits bits = {.to = h->code};
-	h->bits = (int8_t)b->bits;
+	h->bits = (int16_t)b->bits;
 	h->used = (uint8_t)((size + 7) / 8);
 	for (unsigned i = 0; i < b->count; i++) {
 		uint64_t gap = i ? (uint64_t)(b->bucket[i].key - b->bucket[i - 1].key) : 0;
@@ -541,7 +543,7 @@ static void code_histogram(struct ow_coder *c, struct ow_delay_histogram *h)
 	ow_coder_varint(c, "weight", &h->weight, 1, UINT64_MAX);
 	ow_coder_signed(c, "least delay", &h->min_ns, INT64_MIN, INT64_MAX);
 	ow_coder_varint(c, "range of delays", &range, 0, UINT64_MAX);
-	h->bits = (int8_t)(bits + BITS_MIN);
+	h->bits = (int16_t)(bits + BITS_MIN);
 	if (!c->failed && range > (uint64_t)INT64_MAX - (uint64_t)h->min_ns)
 		ow_coder_fail(c, "range of delays", "is too large");
 	h->max_ns = (int64_t)((uint64_t)h->min_ns + range);

@@ -24,7 +24,7 @@ struct ow_delay_histogram {
 	uint64_t samples;       /* delays that are known */
 	uint64_t weight;        /* the most packets that one of these stands for; 1: all delays are known */
 	int64_t min_ns, max_ns; /* of those that are known */
-	int8_t bits;
+	int16_t bits;
 	uint8_t used; /* bytes of the code; the others are 0 */
 	uint8_t code[OW_DELAY_HISTOGRAM_CODE];
 };

@@ -257,10 +257,10 @@ static int find_segments(struct ow_bus *bus, int64_t now_ns, struct ow_discovere
 {
 	struct ow_map map;
 	struct ow_point_map points;
-	struct ow_discovered_segment *next;
+	struct ow_discovered_segment *next = NULL;
 	struct ow_discover_limits limits = OW_DISCOVER_LIMITS;
 	uint64_t wrong;
-	size_t next_count;
+	size_t next_count = 0;
 	int r = ow_fleet_map(bus, now_ns, &map, &wrong, err);
 	if (r < 0)
 		return r == -ENODATA ? 0 : r;

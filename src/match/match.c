@@ -144,8 +144,7 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 	}
 	int r = ow_match_run(m, err);
 	if (r == -ERANGE)
-		return ow_error_set(err, ERANGE, "more than %u intervals: choose a longer --interval",
-		                    OW_INTERVALS_MAX);
+		return ow_intervals_refuse(err);
 	if (r == 0 && m->intervals)
 		r = ow_intervals_finish(m->intervals, &m->report.interval, &m->report.intervals);
 	if (r == 0 && m->intervals)

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/time.h"
+#include "estimate/intervals.h"
 #include "path/joint_meetings.h"
 #include "reconcile/recent.h"
 
@@ -854,5 +855,7 @@ int ow_joint_pass_run(const struct ow_joint_pass *set, struct ow_error *err)
 	free(j->copy);
 	free(j->bucket);
 	free(j);
+	if (r == -ERANGE)
+		return ow_intervals_refuse(err);
 	return r == -ENOMEM ? ow_error_set(err, ENOMEM, "out of memory") : r;
 }
