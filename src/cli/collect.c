@@ -186,7 +186,7 @@ static int confine(const struct arguments *args, const struct ow_bus_options *bu
 	for (unsigned i = 0; r == 0 && i < OW_POSTGRES_FILES; i++)
 		guard.file[3 + i] = files->path[i];
 	if (r == 0)
-		r = ow_privileges_reduce(NULL, false, err);
+		r = ow_privileges_reduce(NULL, 0, err);
 	if (r == 0)
 		r = ow_guard_close(&guard, text, &whole, err);
 	if (r == 0) {

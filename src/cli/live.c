@@ -110,6 +110,9 @@ static const struct ow_option options[] = {
          "Memory of each thread's ring in the kernel (default: by the link's speed).", ow_interface_keys},
 	{"memory", 0, "SIZE", ow_option_size, FIELD(memory),
          "Memory for packets (default 512MiB); if an interval has more packets, a sample of them is compared."},
+	{"capture", 0, "HOW", NULL, FIELD(capture),
+         "auto (default): through a ring; kernel: by programs in the kernel, which costs a busy router less.",
+         ow_interface_keys},
 	{"hardware-timestamps", 0, NULL, ow_option_flag, FIELD(hardware_stamps),
          "Use hardware timestamps of the interfaces; their clocks must be synchronised."},
 

@@ -51,7 +51,7 @@ static struct ow_source_options source_of(const struct ow_measure *args, int sid
 	return (struct ow_source_options){
 		.live = {.kind = args->streams ? OW_IFACE_STREAM
 	                         : args->files ? OW_IFACE_FILE
-	                                       : OW_IFACE_AUTO,
+	                                       : args->capture,
 	                 .name = name,
 	                 .filter = args->filter,
 	                 .cut_tcp = true,
@@ -373,6 +373,15 @@ static void warn_untimed(const struct ow_measure *args, const struct ow_local_pa
 	}
 }
 
+static void warn_not_recorded(const struct ow_measure *args, const struct ow_local_pair *both)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const char *note = ow_local_pair_note(both, i);
+		if (*note)
+			ow_cli_say("oneway %s: warning: not recorded in the kernel: %s", args->command, note);
+	}
+}
+
 static void close_streams(const struct ow_measure *args)
 {
 	for (int i = 0; i < 2; i++)
@@ -392,7 +401,10 @@ int ow_measure_run(struct ow_measure *args)
 	/* Commands have the privileges of who runs this program, or of --user. */
 	int r = args->streams && !args->user ? open_streams(args, &err) : 0;
 	if (r == 0)
-		r = ow_privileges_reduce(args->user, args->hardware_stamps, &err);
+		r = ow_privileges_reduce(args->user,
+		                         (args->hardware_stamps ? OW_PRIVILEGES_STAMPS : 0) |
+		                                 (args->capture == OW_IFACE_KERNEL ? OW_PRIVILEGES_KERNEL : 0),
+		                         &err);
 	if (r == 0 && args->streams && args->user)
 		r = open_streams(args, &err);
 	if (r == 0)
@@ -407,6 +419,7 @@ int ow_measure_run(struct ow_measure *args)
 	if (r == 0) {
 		greet(args);
 		warn_untimed(args, both);
+		warn_not_recorded(args, both);
 		r = measure(both, show, args->signals, &err);
 		if (r >= 0 && ow_local_pair_is_blind(both, &err))
 			r = -ENODEV;

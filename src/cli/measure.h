@@ -28,7 +28,8 @@ struct ow_measure {
 	bool one_way;        /* nothing goes from `to` to `from` */
 	int signals;         /* signalfd; open once the sources are open */
 	enum ow_scope_of scope;
-	bool inner, outer; /* tunnels are always entered; are never */
+	bool inner, outer;          /* tunnels are always entered; are never */
+	enum ow_iface_kind capture; /* AUTO or KERNEL */
 	bool hardware_stamps, no_sandbox;
 	const char *user;
 	int64_t interval_ns, wait_ns, run_ns, lag_ns;

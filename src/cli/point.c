@@ -108,14 +108,15 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	return 0;
 }
 
-/* Whether an interface must be set up for hardware timestamps. */
-static bool sets_up_stamps(const struct ow_config *config)
+/* What opening the interfaces needs: enum ow_privileges_for. */
+static unsigned find_privileges(const struct ow_config *config)
 {
+	unsigned needed = 0;
 	for (unsigned i = 0; i < config->interface_count; i++) {
-		if (config->interfaces[i].hardware_stamps)
-			return true;
+		needed |= config->interfaces[i].hardware_stamps ? OW_PRIVILEGES_STAMPS : 0;
+		needed |= config->interfaces[i].capture == OW_IFACE_KERNEL ? OW_PRIVILEGES_KERNEL : 0;
 	}
-	return false;
+	return needed;
 }
 
 /* The page, if the configuration has one. */
@@ -157,7 +158,7 @@ static int run(const struct arguments *args, struct ow_config **ref_config, stru
 {
 	struct ow_error ignored;
 	/* Files are checked with the rights of the user that will use them. */
-	int r = ow_privileges_reduce((*ref_config)->user, sets_up_stamps(*ref_config), err);
+	int r = ow_privileges_reduce((*ref_config)->user, find_privileges(*ref_config), err);
 	if (r == 0)
 		r = measure(args, ref_config, err);
 	/* Again with the desired state that was good before. */

@@ -191,7 +191,7 @@ static int run(struct arguments *args, struct ow_error *err)
 	struct ow_web *web = NULL;
 	char *truth = find_truth(args->api.store);
 	args->api.truth = truth;
-	int r = ow_privileges_reduce(NULL, false, err);
+	int r = ow_privileges_reduce(NULL, 0, err);
 	if (r == 0)
 		r = read_texts(args, &texts, err);
 	const struct ow_web_options o = {.address = args->listen,
@@ -227,7 +227,7 @@ static int serve_beside(struct ow_web *web, const struct ow_api_options *shown)
 	const struct arguments args = {.api = *shown};
 	struct ow_error err;
 	struct ow_api *api = NULL;
-	int r = ow_privileges_reduce(NULL, false, &err);
+	int r = ow_privileges_reduce(NULL, 0, &err);
 	while (r == 0 && !ow_interrupted && ow_api_create(shown, &api, &err) < 0)
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	if (r == 0 && api)

@@ -24,6 +24,8 @@ static struct ow_config *config_of(const struct ow_key_reader *r)
 
 /* -- interfaces ---------------------------------------------------------------------------------------------------- */
 
+static const struct ow_choice captures[] = {{"auto", OW_IFACE_AUTO}, {"kernel", OW_IFACE_KERNEL}, {0}};
+
 #define INTERFACE(member) offsetof(struct ow_config_interface, member)
 const struct ow_key ow_interface_keys[] = {
 	{"name", OW_KEY_NAME, INTERFACE(name), NULL,
@@ -41,6 +43,10 @@ const struct ow_key ow_interface_keys[] = {
          "The size of the ring buffer of each thread, 1 MiB to 2 GiB. By default it is 64 MiB or more, as the speed "
          "of the link asks for ([capture.md](capture.md)).",
          .least = MIB(1), .most = OW_IFACE_RING_MAX},
+	{"capture", OW_KEY_CHOICE, INTERFACE(capture), "auto",
+         "How packets are recorded: `auto` through a ring, or libpcap where there is none; `kernel` by programs in the "
+         "kernel, which costs a busy router less ([capture.md](capture.md#recording-in-the-kernel)).",
+         .choices = captures},
 	{"hardware_timestamps", OW_KEY_BOOL, INTERFACE(hardware_stamps), "false",
          "Whether the point asks the interface for hardware timestamps."},
 	{"filter", OW_KEY_FILTER, INTERFACE(filter), NULL,

@@ -25,6 +25,7 @@ struct ow_config_interface {
 	const char *file; /* a capture that is replayed; NULL = an interface */
 	double speed;
 	uint64_t threads, ring_bytes; /* ring_bytes 0 = default */
+	enum ow_iface_kind capture;   /* AUTO or KERNEL */
 	bool hardware_stamps;
 	const char *filter;
 	unsigned line;

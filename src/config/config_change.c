@@ -13,7 +13,8 @@ static bool same(const char *a, const char *b)
 static bool same_interface(const struct ow_config_interface *a, const struct ow_config_interface *b)
 {
 	return same(a->name, b->name) && same(a->file, b->file) && a->speed == b->speed && a->threads == b->threads &&
-	       a->ring_bytes == b->ring_bytes && a->hardware_stamps == b->hardware_stamps && same(a->filter, b->filter);
+	       a->ring_bytes == b->ring_bytes && a->hardware_stamps == b->hardware_stamps && a->capture == b->capture &&
+	       same(a->filter, b->filter);
 }
 
 static bool same_classes(const struct ow_config_segment *a, const struct ow_config_segment *b)

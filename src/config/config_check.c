@@ -53,9 +53,15 @@ static int check_interface(const struct ow_config *c, unsigned n, struct ow_erro
 	if (!i->file && i->speed != 1)
 		return ow_error_set(err, EINVAL, "%s:%u: speed of interface '%s': only a file has one", c->path,
 		                    i->line, i->name);
-	if (i->file && (i->threads != 1 || i->ring_bytes || i->hardware_stamps))
+	if (i->file && (i->threads != 1 || i->ring_bytes || i->hardware_stamps || i->capture != OW_IFACE_AUTO))
+		return ow_error_set(
+			err, EINVAL,
+			"%s:%u: interface '%.60s': a file has no threads, ring, capture or hardware_timestamps",
+			c->path, i->line, i->name);
+	if (i->capture == OW_IFACE_KERNEL && (i->threads != 1 || i->hardware_stamps || i->filter))
 		return ow_error_set(err, EINVAL,
-		                    "%s:%u: interface '%.60s': a file has no threads, ring or hardware_timestamps",
+		                    "%s:%u: interface '%.60s': 'capture: kernel' excludes threads, filter and "
+		                    "hardware_timestamps",
 		                    c->path, i->line, i->name);
 	for (unsigned k = 0; k < n; k++) {
 		if (strcmp(c->interfaces[k].name, i->name) == 0)

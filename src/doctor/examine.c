@@ -163,6 +163,7 @@ static void note_wishes(const struct ow_config *config, unsigned interface, stru
 		}
 	}
 	link->wants_hardware = in->hardware_stamps;
+	link->wants_kernel = in->capture == OW_IFACE_KERNEL;
 	link->faces_away = segments && away == segments;
 	link->capture_ring_usual = ow_iface_usual_ring(in->name, (unsigned)in->threads);
 	link->capture_ring = in->ring_bytes ? in->ring_bytes : link->capture_ring_usual;

@@ -184,6 +184,7 @@ static void read_wishes(const struct ow_config *config, struct ow_host_facts *fa
 		                               : ow_iface_usual_ring(in->name, (unsigned)in->threads);
 		facts->wanted_files += in->threads * (in->threads > 1 ? FILES_SHARED : FILES_CAPTURE);
 		facts->wants_net_admin |= in->hardware_stamps;
+		facts->wants_kernel |= in->capture == OW_IFACE_KERNEL;
 		if (in->file)
 			continue;
 		facts->wanted_threads += (unsigned)in->threads;
@@ -191,6 +192,14 @@ static void read_wishes(const struct ow_config *config, struct ow_host_facts *fa
 	}
 	if (config)
 		facts->wanted_files += FILES_PEER * (uint64_t)config->segment_count;
+}
+
+/* Tries it, with the smallest rings. */
+static void try_kernel(struct ow_host_facts *facts)
+{
+	struct ow_error err = {""};
+	if (ow_iface_kernel_possible(&err) < 0)
+		snprintf(facts->no_kernel, sizeof facts->no_kernel, "%.*s", (int)sizeof facts->no_kernel - 1, err.text);
 }
 
 void ow_facts_host(const struct ow_config *config, struct ow_host_facts *ret_facts)
@@ -203,6 +212,7 @@ void ow_facts_host(const struct ow_config *config, struct ow_host_facts *ret_fac
 	read_cpus(ret_facts);
 	read_backlog(ret_facts);
 	read_wishes(config, ret_facts);
+	try_kernel(ret_facts);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
 		ret_facts->files = files.rlim_cur == RLIM_INFINITY ? UINT64_MAX : files.rlim_cur;
 }

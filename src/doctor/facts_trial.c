@@ -85,8 +85,9 @@ static uint64_t rise(uint64_t after, uint64_t before)
 void ow_facts_trial(const struct ow_link_facts *link, int64_t for_ns, struct ow_trial_facts *ret_facts)
 {
 	struct ow_trial_facts *t = ret_facts;
-	struct ow_iface_options options = {
-		.kind = OW_IFACE_RING, .name = link->name, .hardware_stamps = link->wants_hardware};
+	struct ow_iface_options options = {.kind = link->wants_kernel ? OW_IFACE_KERNEL : OW_IFACE_RING,
+	                                   .name = link->name,
+	                                   .hardware_stamps = link->wants_hardware};
 	struct ow_iface *live;
 	struct ow_error err = {""};
 	*t = (struct ow_trial_facts){0};
@@ -98,6 +99,7 @@ void ow_facts_trial(const struct ow_link_facts *link, int64_t for_ns, struct ow_
 	}
 	if (r == 0) {
 		snprintf(t->kind, sizeof t->kind, "%s", ow_iface_kind_name(live));
+		snprintf(t->note, sizeof t->note, "%.*s", (int)sizeof t->note - 1, ow_iface_note(live));
 		r = capture(live, for_ns, t, &err);
 		ow_iface_close(live);
 	}

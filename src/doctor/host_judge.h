@@ -48,6 +48,8 @@ struct ow_host_facts {
 	int packet_error; /* of socket(AF_PACKET) */
 	bool net_raw, net_admin;
 	bool wants_net_admin;                   /* the configuration asks for hardware timestamps */
+	bool wants_kernel;                      /* the configuration asks for recording in the kernel */
+	char no_kernel[160];                    /* why that is not possible; "" = it is */
 	uint64_t wanted_memory, wanted_ring;    /* bytes */
 	int64_t memory_available, memory_limit; /* -1 not known; limit of the cgroup, INT64_MAX = none */
 	unsigned cpus, wanted_threads;          /* cpus: CPUs that this process may use; 0 = not known */
@@ -113,6 +115,7 @@ struct ow_link_facts {
 	int64_t phc_ahead_ns;                      /* relative to this host's clock */
 	unsigned queues, irqs, irq_cpus;           /* for receiving; 0 = not known */
 	bool wants_hardware;                       /* the configuration asks for hardware timestamps */
+	bool wants_kernel;                         /* the configuration asks for recording in the kernel */
 	bool faces_away;                           /* all its segments have 'facing: away' */
 	uint64_t capture_ring, capture_ring_usual; /* bytes for each thread: as configured, and as the speed asks for */
 	uint64_t capture_speed;                    /* bit/s that it follows; 0 = not known */
@@ -133,6 +136,7 @@ struct ow_trial_facts {
 	char error[256];
 	int code; /* errno of the error; 0 = it ran */
 	char kind[16];
+	char note[160]; /* why it is not recorded in the kernel, if it is to be */
 	double seconds;
 	struct ow_iface_counts counts;
 	uint64_t in, out, superframes;    /* frames */

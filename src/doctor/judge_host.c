@@ -63,6 +63,20 @@ static void judge_capture(struct ow_diagnoses *findings, const struct ow_host_fa
 	}
 }
 
+static void judge_kernel_capture(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
+{
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "kernel_capture");
+	if (!facts->no_kernel[0]) {
+		ow_found(f, OW_VERDICT_OK, "possible");
+		ow_means(f, "'capture: kernel' of an interface makes measuring a busy router cheaper.");
+		return;
+	}
+	ow_found(f, facts->wants_kernel ? OW_VERDICT_WARNING : OW_VERDICT_NOTE, "not possible: %s", facts->no_kernel);
+	ow_means(f, facts->wants_kernel ? "The configuration asks for it; a ring takes its place."
+	                                : "A ring needs none of it.");
+	ow_fix(f, "# docs/capture.md, recording in the kernel, says what it needs");
+}
+
 static void judge_memory(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
 {
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "memory");
@@ -195,6 +209,7 @@ void ow_judge_host(struct ow_diagnoses *findings, const struct ow_host_facts *fa
 {
 	judge_kernel(findings, facts);
 	judge_capture(findings, facts);
+	judge_kernel_capture(findings, facts);
 	judge_memory(findings, facts);
 	judge_cpus(findings, facts);
 	judge_power(findings, facts);

@@ -34,7 +34,7 @@ static void judge_run(struct ow_diagnosis *f, const struct ow_trial_facts *t)
 	}
 	ow_found(f, OW_VERDICT_OK, "%s: %ju frames in, %ju out in %.2g s; %.0f packets/s; superframes %.3g %%", t->kind,
 	         (uintmax_t)t->in, (uintmax_t)t->out, t->seconds, (double)t->packets / t->seconds, share);
-	if (strcmp(t->kind, "ring") == 0)
+	if (strcmp(t->kind, "libpcap") != 0)
 		ow_means(f, "This is what a point sees. Packets are those of the wire: superframes are cut.");
 	else
 		ow_means(f, "Read through libpcap: direction and superframes are not known here.");
@@ -104,6 +104,12 @@ void ow_judge_trial(struct ow_diagnoses *findings, const struct ow_link_facts *l
 		return;
 	}
 	judge_run(f, t);
+	if (t->note[0]) {
+		f = ow_diagnoses_add(findings, l->name, "trial_kernel");
+		ow_found(f, OW_VERDICT_WARNING, "not recorded in the kernel: %s", t->note);
+		ow_means(f, "A ring takes its place. Its times differ by less than a microsecond.");
+		ow_fix(f, "# see kernel_capture above");
+	}
 	if (t->uncut) {
 		f = ow_diagnoses_add(findings, l->name, "trial_tunnels");
 		ow_found(f, OW_VERDICT_WARNING, "%ju superframes of tunnels", (uintmax_t)t->uncut);

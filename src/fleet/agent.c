@@ -679,7 +679,7 @@ int ow_agent_run(const struct ow_config *config, const struct ow_agent_options *
 	struct ow_membership membership = {.config = config, .log = options->log, .arg = options->arg};
 	struct ow_error err;
 	take_signals();
-	int r = ow_privileges_reduce(config->user, false, &err);
+	int r = ow_privileges_reduce(config->user, 0, &err);
 	if (r == 0 && mkdir(options->folder, 0700) < 0 && errno != EEXIST)
 		r = ow_error_set(&err, errno, "%s: %s", options->folder, strerror(errno));
 	if (r == 0)

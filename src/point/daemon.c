@@ -109,7 +109,7 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 	for (unsigned i = 0; i < c->interface_count; i++) {
 		const struct ow_config_interface *in = &c->interfaces[i];
 		sources[i] = (struct ow_source_options){
-			.live = {.kind = in->file ? OW_IFACE_FILE : OW_IFACE_AUTO,
+			.live = {.kind = in->file ? OW_IFACE_FILE : in->capture,
 		                 .name = in->file ? in->file : in->name,
 		                 .filter = in->filter,
 		                 .cut_tcp = !is_recorded(c, i),
@@ -125,6 +125,11 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 	int r = ow_recorder_open(sources, c->interface_count, &d->recorder, err);
 	d->clock.recorder = d->recorder;
 	ow_lane_logs_init(&d->logs, d->recorder, c->interface_count);
+	for (unsigned i = 0; r == 0 && i < c->interface_count; i++) {
+		if (*ow_recorder_note(d->recorder, i))
+			ow_daemon_log(d, OW_EVENT_WARNING, "not recorded in the kernel: %s",
+			              ow_recorder_note(d->recorder, i));
+	}
 	if (r == 0)
 		r = check_directions(d, err);
 	if (r == 0)

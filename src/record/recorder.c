@@ -215,6 +215,15 @@ int ow_recorder_open(const struct ow_source_options *sources, unsigned count, st
 	return 0;
 }
 
+const char *ow_recorder_note(const struct ow_recorder *recorder, unsigned source)
+{
+	for (unsigned i = 0; i < recorder->members; i++) {
+		if (recorder->member[i]->source == source)
+			return ow_iface_note(recorder->member[i]->live);
+	}
+	return "";
+}
+
 const char *ow_recorder_undirected(const struct ow_recorder *recorder, uint32_t sources)
 {
 	for (unsigned i = 0; i < recorder->members; i++) {

@@ -114,6 +114,8 @@ int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err);
 /* Stops the threads. Chunks that were not taken are freed. */
 void ow_recorder_free(struct ow_recorder *recorder);
 
+/* Why a source that was to be recorded in the kernel is not; "" = it is, or was not to be. */
+const char *ow_recorder_note(const struct ow_recorder *recorder, unsigned source);
 /* The first of these sources whose frames have no direction (see ow_lane_options.heading), or NULL. */
 const char *ow_recorder_undirected(const struct ow_recorder *recorder, uint32_t sources);
 /* Adds a lane; its number is not used again. It gets every frame that was timestamped after this call. An error names

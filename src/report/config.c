@@ -90,8 +90,9 @@ void ow_report_config(FILE *out, const struct ow_config *c, unsigned lanes, uint
 		if (in->file)
 			fprintf(out, "file       %s: %s, replayed at speed %g", in->name, in->file, in->speed);
 		else
-			fprintf(out, "interface  %s: %ju thread%s%s", in->name, (uintmax_t)in->threads,
-			        ow_plural(in->threads, "", "s"), in->hardware_stamps ? ", hardware timestamps" : "");
+			fprintf(out, "interface  %s: %ju thread%s%s%s", in->name, (uintmax_t)in->threads,
+			        ow_plural(in->threads, "", "s"), in->hardware_stamps ? ", hardware timestamps" : "",
+			        in->capture == OW_IFACE_KERNEL ? ", recorded in the kernel" : "");
 		fprintf(out, "%s%s\n", in->filter ? ", only " : "", in->filter ? in->filter : "");
 	}
 	for (unsigned i = 0; i < c->segment_count; i++)

@@ -91,11 +91,13 @@ static int become(const char *user, struct ow_error *err)
 	return 0;
 }
 
-int ow_privileges_reduce(const char *user, bool net_admin, struct ow_error *err)
+int ow_privileges_reduce(const char *user, unsigned also, struct ow_error *err)
 {
 	uint64_t wanted = UINT64_C(1) << CAP_NET_RAW, permitted = 0;
-	if (net_admin)
+	if (also & OW_PRIVILEGES_STAMPS)
 		wanted |= UINT64_C(1) << CAP_NET_ADMIN;
+	if (also & OW_PRIVILEGES_KERNEL)
+		wanted |= UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON;
 	empty_bounds();
 	int r = user ? become(user, err) : 0;
 	if (r < 0)

@@ -11,12 +11,18 @@
  * other threads exist.
  */
 
+/* What else than packet sockets is opened. */
+enum ow_privileges_for {
+	OW_PRIVILEGES_STAMPS = 1, /* to set up the timestamps of an interface: CAP_NET_ADMIN */
+	OW_PRIVILEGES_KERNEL = 2, /* to record in the kernel: CAP_BPF and CAP_PERFMON */
+};
+
 /*
  * Changes to `user` (if not NULL and not already that user; without supplementary groups), and gives up every
- * capability except CAP_NET_RAW (and CAP_NET_ADMIN, if asked for: to set up the timestamps of an interface). Programs
- * that are executed later get none. -EPERM: only root can change the user.
+ * capability except CAP_NET_RAW and those of `also` (enum ow_privileges_for). Programs that are executed later get none.
+ * -EPERM: only root can change the user.
  */
-int ow_privileges_reduce(const char *user, bool net_admin, struct ow_error *err);
+int ow_privileges_reduce(const char *user, unsigned also, struct ow_error *err);
 /* Gives up the remaining privileges. */
 int ow_privileges_drop(struct ow_error *err);
 

@@ -332,6 +332,17 @@ static void test_privileges(void **state)
 	host_is(&h, "privileges", PROBLEM, "no packet sockets", "modprobe");
 }
 
+static void test_kernel_capture(void **state)
+{
+	(void)state;
+	struct ow_host_facts h = good_host();
+	host_is(&h, "kernel_capture", OK, "possible", NULL);
+	snprintf(h.no_kernel, sizeof h.no_kernel, "it needs Linux 6.12 or later");
+	host_is(&h, "kernel_capture", NOTE, "not possible: it needs Linux 6.12", "docs/capture.md");
+	h.wants_kernel = true;
+	host_is(&h, "kernel_capture", WARNING, "not possible: it needs Linux 6.12", "docs/capture.md");
+}
+
 static void test_memory(void **state)
 {
 	(void)state;
@@ -900,6 +911,7 @@ int main(void)
 		cmocka_unit_test(test_clock_source),
 		cmocka_unit_test(test_kernel),
 		cmocka_unit_test(test_privileges),
+		cmocka_unit_test(test_kernel_capture),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_limits_and_backlog),

@@ -301,7 +301,7 @@ static int keeps_one_capability(const struct folders *f)
 	struct ow_error err;
 	uint64_t before = status_of("CapPrm:", 16), raw = before & UINT64_C(1) << CAP_NET_RAW;
 	(void)f;
-	int bad = ow_privileges_reduce(NULL, false, &err) < 0;
+	int bad = ow_privileges_reduce(NULL, 0, &err) < 0;
 	bad |= (status_of("CapPrm:", 16) != raw || status_of("CapEff:", 16) != raw) << 1;
 	bad |= (status_of("CapInh:", 16) != 0 || status_of("CapAmb:", 16) != 0) << 2;
 	bad |= (status_of("NoNewPrivs:", 10) != 1) << 3;
@@ -315,14 +315,14 @@ static int keeps_one_capability(const struct folders *f)
 static int becomes_nobody(const struct folders *f)
 {
 	struct ow_error err;
-	int bad = ow_privileges_reduce("nobody", true, &err) < 0;
+	int bad = ow_privileges_reduce("nobody", OW_PRIVILEGES_STAMPS, &err) < 0;
 	bad |= (getuid() == 0 || geteuid() == 0 || getegid() == 0 || getgroups(0, NULL) != 0) << 1;
 	bad |= (opens_packet_socket(f) != 0) << 2;
 	bad |= (status_of("CapPrm:", 16) != (1u << CAP_NET_RAW | 1u << CAP_NET_ADMIN)) << 3;
 	bad |= (setuid(0) == 0 || seteuid(0) == 0) << 4;
 	/* It is that already. */
-	bad |= (ow_privileges_reduce("nobody", false, &err) < 0) << 5;
-	bad |= (ow_privileges_reduce("root", false, &err) != -EPERM) << 6;
+	bad |= (ow_privileges_reduce("nobody", 0, &err) < 0) << 5;
+	bad |= (ow_privileges_reduce("root", 0, &err) != -EPERM) << 6;
 	bad |= (opens_packet_socket(f) != 0 || ow_privileges_drop(&err) < 0 || opens_packet_socket(f) == 0) << 7;
 	return bad;
 }
@@ -337,7 +337,7 @@ static void test_privileges(void **state)
 		return;
 	}
 	assert_int_equal(child(*state, becomes_nobody, false), 0);
-	assert_int_equal(ow_privileges_reduce("nobody-of-this-name", false, &err), -ENOENT);
+	assert_int_equal(ow_privileges_reduce("nobody-of-this-name", 0, &err), -ENOENT);
 }
 
 static void test_folder(void **state)

@@ -92,6 +92,13 @@ class OnRouter(command.Case):
         self.assertEqual(child.stdout.readline(), "ready\n")
         return path, child
 
+    def kernel_records(self):
+        """Skips a test where the kernel cannot record; a ring would take its place."""
+        done = command.oneway("doctor", "--json")
+        checks = {check["name"]: check for check in json.loads(done.stdout)["checks"] if check["about"] == "host"}
+        if checks["kernel_capture"]["state"] != "ok":
+            self.skipTest(checks["kernel_capture"]["found"])
+
     def udp(self):
         """UDP both ways, and superframes of both kinds. Their packets have one time, whoever looks at them."""
         n = self.network
@@ -127,15 +134,16 @@ class OnRouter(command.Case):
 
 
 class AgreesWithMatch(OnRouter):
-    def check_direction(self, live, exact, times):
+    def check_direction(self, live, exact, apart_ns):
         """The run as one result, against the exact match of the captures."""
         # Not reordered: two packets that two processors take at the same time come to each socket in an order of its own.
         for name in ("sent", "received", "matched", "lost", "extra", "duplicated", "pending"):
             self.assertEqual(live[name], exact.get(name, 0), (name, live, exact))
         self.assertTrue(live["exact"])
         self.assertEqual(live["status"], "measured")
-        if times:
-            self.assertLessEqual(abs(live["delay_ns"]["mean"] - exact["delay_ns"]["mean"]), 0.01)
+        if apart_ns is not None:
+            self.assertLessEqual(abs(live["delay_ns"]["mean"] - exact["delay_ns"]["mean"]), apart_ns + 0.01)
+        if apart_ns == 0:
             self.assertEqual(live["delay_ns"]["min"], exact["delay_ns"]["min"])
             self.assertEqual(live["delay_ns"]["max"], exact["delay_ns"]["max"])
 
@@ -158,14 +166,15 @@ class AgreesWithMatch(OnRouter):
         for lane, total in live.summary.items():
             self.assertEqual(total["sent"] and {k: total[k] for k in sums[lane]}, total["sent"] and sums[lane])
 
-    def compare(self, make_traffic, shaped, times):
-        """Two measurements with different intervals, and a capture at both interfaces, of the same traffic."""
+    def compare(self, make_traffic, shaped, apart_ns, *options):
+        """Two measurements with different intervals, and a capture at both interfaces, of the same traffic. apart_ns: how far the mean delays
+        may be apart; None = the captures have other times."""
         n = self.network
         if shaped and not n.shape("r2"):
             self.skipTest("this kernel has no tbf")
         lives = [
-            Live(self, "--from", "r1", "--to", "r2", "--interval", "1s"),
-            Live(self, "--from", "r1", "--to", "r2", "--interval", "100ms", "--class", "udp=udp", "--class", "tcp=tcp"),
+            Live(self, "--from", "r1", "--to", "r2", "--interval", "1s", *options),
+            Live(self, "--from", "r1", "--to", "r2", "--interval", "100ms", "--class", "udp=udp", "--class", "tcp=tcp", *options),
         ]
         traffic = make_traffic()
         next(traffic)
@@ -194,34 +203,44 @@ class AgreesWithMatch(OnRouter):
         report = json.loads(done.stdout)
         for direction, ends in (("a_to_b", ("r1", "r2")), ("b_to_a", ("r2", "r1"))):
             exact = report[direction]
-            self.check_direction(lives[0].summary[("all", *ends)], exact, times)
+            self.check_direction(lives[0].summary[("all", *ends)], exact, apart_ns)
             # Both classes are all there is.
             parts = [lives[1].summary[lane] for lane in lives[1].summary if lane[1:] == ends]
             for name in ("sent", "received", "matched", "lost", "extra"):
                 self.assertEqual(sum(p[name] for p in parts), exact[name], name)
             mean = sum(p["delay_ns"]["mean"] * p["matched"] for p in parts) / exact["matched"]
-            if times:
-                self.assertLessEqual(abs(mean - exact["delay_ns"]["mean"]), 0.01)
+            if apart_ns is not None:
+                self.assertLessEqual(abs(mean - exact["delay_ns"]["mean"]), apart_ns + 0.01)
         return report
 
     def test_udp_and_superframes(self):
-        report = self.compare(self.udp, shaped=False, times=True)
+        report = self.compare(self.udp, False, 0)
         self.assertEqual(report["a_to_b"]["lost"], 0)
         # Superframes were cut: 2625 datagrams and 375 times 10, 599 times 9 segments and one of 8; 9 times 600 less 1.
         self.assertEqual(report["b_to_a"]["sent"], 2625 + 3750)
         self.assertEqual(report["a_to_b"]["sent"], 2625 + 3750 + 9 * 600 - 1)
 
     def test_udp_and_superframes_with_loss(self):
-        report = self.compare(self.udp, shaped=True, times=True)
+        report = self.compare(self.udp, True, 0)
         self.assertGreater(report["a_to_b"]["lost"], 0)
 
     def test_tcp(self):
-        report = self.compare(self.tcp, shaped=False, times=False)
+        report = self.compare(self.tcp, False, None)
         self.assertGreater(report["a_to_b"]["sent"], (6 << 20) // 1460)
 
     def test_tcp_with_loss(self):
-        report = self.compare(self.tcp, shaped=True, times=False)
+        report = self.compare(self.tcp, True, None)
         self.assertGreater(report["a_to_b"]["lost"], 0)
+
+    def test_recorded_in_the_kernel(self):
+        """The same packets. Times are taken less than a microsecond later than the captures have; on a busy machine the processor is sometimes taken away in between."""
+        self.kernel_records()
+        report = self.compare(self.udp, True, 10000, "--capture", "kernel")
+        self.assertGreater(report["a_to_b"]["lost"], 0)
+
+    def test_tcp_recorded_in_the_kernel(self):
+        self.kernel_records()
+        self.compare(self.tcp, True, None, "--capture", "kernel")
 
 
 class HeldUp(OnRouter):
@@ -252,11 +271,18 @@ class HeldUp(OnRouter):
         self.assertGreater(forward["bytes"], 192 << 20)
         self.assertLess(abs(forward["bytes"] - sent) / sent, 0.06)
 
+    def test_full_rings_of_processors_are_not_losses(self):
+        self.kernel_records()
+        self.hold_up("--capture", "kernel")
+
     def test_full_rings_are_not_losses(self):
+        self.hold_up()
+
+    def hold_up(self, *options):
         """It stands still for several intervals while traffic goes on. Frames are dropped long after those that it reads
         next: the intervals in which they were sent are the ones in doubt, and no packet is lost."""
         n = self.network
-        live = Live(self, "--from", "r1", "--to", "r2", "--interval", "500ms", "--wait", "500ms", "--ring", "1MiB")
+        live = Live(self, "--from", "r1", "--to", "r2", "--interval", "500ms", "--wait", "500ms", "--ring", "1MiB", *options)
         self.child(n.two, router.UDP_SINK, 7000)
         live.wait()
         source = n.python(n.one, router.UDP_SOURCE, "10.2.0.2", 7000, 5000, 1000)

@@ -104,6 +104,11 @@ uint16_t ow_iface_linktype(const struct ow_iface *live)
 	return live->linktype;
 }
 
+const char *ow_iface_note(const struct ow_iface *live)
+{
+	return live->note;
+}
+
 int64_t ow_iface_lead_ns(const struct ow_iface *live)
 {
 	return live->lead_ns;

@@ -34,6 +34,7 @@ enum ow_iface_kind {
 	OW_IFACE_AUTO, /* a capture file if there is one of this name, else the ring, else libpcap */
 	OW_IFACE_RING,
 	OW_IFACE_LIBPCAP,
+	OW_IFACE_KERNEL, /* a program in the kernel records the frames; where they cannot, as AUTO: see ow_iface_note */
 	OW_IFACE_FILE,
 	OW_IFACE_STREAM, /* `stream` is it */
 };
@@ -54,6 +55,8 @@ struct ow_iface_options {
 	uint16_t fanout;      /* sources with the same number (not 0) share the frames of the interface */
 	bool hardware_stamps; /* request timestamps of the card; each frame says whether it has one */
 	bool wait; /* wait for an interface that goes away, see ow_iface_outage; otherwise that is an error */
+	struct ow_kernel
+		*kernel; /* shared by interfaces that are recorded in the kernel; NULL = it has programs of its own */
 	struct ow_iface *stream; /* belongs to whom opens it */
 	double speed;            /* for files: 1 = original speed, 10 = ten times as fast, 0 = as fast as possible */
 };
@@ -98,11 +101,20 @@ void ow_iface_close(struct ow_iface *live);
 /* Whether AUTO treats the name as a file. A name with a slash is a file; other names are interfaces if such an
  * interface exists. */
 bool ow_iface_is_file(const char *name);
-/* The kind that AUTO chose: "ring", "libpcap", "file". LINKTYPE_ of its frames. */
+/* The kind that was chosen: "ring", "libpcap", "kernel", "file". LINKTYPE_ of its frames. */
 const char *ow_iface_kind_name(const struct ow_iface *live);
 uint16_t ow_iface_linktype(const struct ow_iface *live);
 /* Of the interface, file or stream, for messages. */
 const char *ow_iface_name(const struct ow_iface *live);
+/* Why an interface that was to be recorded in the kernel is not; "" = it is, or was not to be. */
+#define OW_IFACE_NOTE 256
+const char *ow_iface_note(const struct ow_iface *live);
+
+/*
+ * Whether this host can record interfaces in the kernel (kernel.c). Opening a source needs CAP_BPF, CAP_PERFMON and
+ * CAP_NET_RAW, reading it nothing. 0; -ENOTSUP: not with this kernel or build; or another negative errno.
+ */
+int ow_iface_kernel_possible(struct ow_error *err);
 
 /*
  * How far it may be read ahead of the other sources, because what is not read waits: INT64_MAX = some intervals (files). 0 =

@@ -5,6 +5,7 @@
 #include "capture/iface/iface_ops.h"
 #include <errno.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -31,6 +32,19 @@ static int open_auto(const struct ow_iface_options *options, struct ow_iface **r
 	return r;
 }
 
+/* Whatever prevents the recording in the kernel, a ring may do. */
+static int open_kernel(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err)
+{
+	struct ow_error why = {""};
+	int r = ow_iface_open_kernel(options, ret_live, &why);
+	if (r == 0)
+		return 0;
+	r = open_auto(options, ret_live, err);
+	if (r == 0)
+		snprintf((*ret_live)->note, OW_IFACE_NOTE, "%.*s", OW_IFACE_NOTE - 1, why.text);
+	return r;
+}
+
 static int open_kind(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err)
 {
 	switch (options->kind) {
@@ -38,6 +52,8 @@ static int open_kind(const struct ow_iface_options *options, struct ow_iface **r
 		return ow_iface_open_ring(options, ret_live, err);
 	case OW_IFACE_LIBPCAP:
 		return ow_iface_open_libpcap(options, ret_live, err);
+	case OW_IFACE_KERNEL:
+		return open_kernel(options, ret_live, err);
 	case OW_IFACE_FILE:
 		return ow_iface_open_file(options, ret_live, err);
 	case OW_IFACE_STREAM:

@@ -27,14 +27,15 @@ struct ow_iface {
 	atomic_bool interrupted;
 	int64_t passed_ns; /* see ow_iface_passed_ns */
 	struct ow_iface_counts counts;
-	bool wait;         /* wait for an interface that goes away */
-	int64_t lead_ns;   /* see ow_iface_lead_ns */
-	bool away;         /* the interface is away */
-	int64_t known_ns;  /* while it is away: until when it has shown nothing; INT64_MAX = now */
-	bool outage;       /* there is an outage to report, */
-	int64_t outage_ns; /* which began here */
-	int64_t back_ns;   /* and ended here, if the interface is not away */
-	const char *why;   /* "was down" */
+	bool wait;                /* wait for an interface that goes away */
+	int64_t lead_ns;          /* see ow_iface_lead_ns */
+	bool away;                /* the interface is away */
+	int64_t known_ns;         /* while it is away: until when it has shown nothing; INT64_MAX = now */
+	bool outage;              /* there is an outage to report, */
+	int64_t outage_ns;        /* which began here */
+	int64_t back_ns;          /* and ended here, if the interface is not away */
+	const char *why;          /* "was down" */
+	char note[OW_IFACE_NOTE]; /* see ow_iface_note */
 };
 
 /*
@@ -76,4 +77,5 @@ int ow_iface_leave_out(struct ow_iface *live, struct ow_iface_frame *frames, int
 
 int ow_iface_open_ring(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err);
 int ow_iface_open_libpcap(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err);
+int ow_iface_open_kernel(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err);
 int ow_iface_open_file(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err);

@@ -26,6 +26,7 @@
 #include "capture/filter.h"
 #include "capture/ip_id.h"
 #include "capture/iface/iface_ops.h"
+#include "capture/iface/interface.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -43,13 +44,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LINKTYPE_ETHERNET 1
-#define LINKTYPE_RAW      101
-
 /* Not in the kernel headers of Debian 12: */
-#define GSO_UDP_L4     5
-#define ARPHRD_RAW_IP  519
-#define ARPHRD_IP6_GRE 823
+#define GSO_UDP_L4 5
 
 #define VLAN_TAG_BYTES     4
 #define ETHERNET_ADDRESSES 12
@@ -102,27 +98,6 @@ static int set(int fd, int option, int value)
 	return setsockopt(fd, SOL_PACKET, option, &value, sizeof value);
 }
 
-/* The LINKTYPE_ of an interface of this ARPHRD_ type; -ENOTSUP for types that need libpcap. */
-static int linktype_of(unsigned hardware)
-{
-	switch (hardware) {
-	case ARPHRD_ETHER:
-	case ARPHRD_LOOPBACK:
-		return LINKTYPE_ETHERNET;
-	case ARPHRD_NONE: /* tun, wireguard */
-	case ARPHRD_PPP:  /* the kernel shows the inner packet */
-	case ARPHRD_RAW_IP:
-	case ARPHRD_TUNNEL:
-	case ARPHRD_TUNNEL6:
-	case ARPHRD_SIT:
-	case ARPHRD_IPGRE:
-	case ARPHRD_IP6_GRE:
-		return LINKTYPE_RAW;
-	default:
-		return -ENOTSUP;
-	}
-}
-
 /* The index of the interface that has our name now; 0 = none. It uses an open socket, because a sandboxed process
  * cannot open another. */
 static unsigned find_index(const struct ring *ring)
@@ -150,7 +125,7 @@ static int look_up(struct ring *ring, struct ow_error *err)
 		return ow_error_set(err, ENETDOWN, "%s: the interface is down", name);
 	if (ioctl(ring->fd, SIOCGIFHWADDR, &request) < 0)
 		return fail(name, "SIOCGIFHWADDR", err);
-	r = linktype_of(request.ifr_hwaddr.sa_family);
+	r = ow_interface_linktype(request.ifr_hwaddr.sa_family);
 	if (r < 0)
 		return ow_error_set(err, -r, "%s: the ring does not support link layer %u", name,
 		                    request.ifr_hwaddr.sa_family);
@@ -391,23 +366,14 @@ static void fill_gso(struct ring *ring, uint32_t net, struct ow_iface_frame *fra
 		frame->fixed_ip_id = ow_ip_id_fixed(&ring->ip_ids, f->data + net, f->caplen - net, frame->heading);
 }
 
-/*
- * Moves the addresses forward, over the virtio header, which has been read, to make room for the tag behind them. Older
- * kernels do not report the type of the tag; it is then that of a customer tag (802.1Q).
- */
+/* Older kernels do not report the type of the tag. */
 static void put_tag_back(const struct tpacket3_hdr *header, struct ow_frame *frame)
 {
-	_Static_assert(sizeof(struct virtio_net_hdr) >= VLAN_TAG_BYTES, "there is room in front of the frame");
+	_Static_assert(sizeof(struct virtio_net_hdr) >= VLAN_TAG_BYTES,
+	               "the virtio header, which has been read, leaves room in front of the frame");
 	bool typed = header->tp_status & TP_STATUS_VLAN_TPID_VALID;
-	uint16_t type = htons(typed ? header->hv1.tp_vlan_tpid : ETH_P_8021Q),
-		 tag = htons((uint16_t)header->hv1.tp_vlan_tci);
-	uint8_t *from = (uint8_t *)(uintptr_t)frame->data, *to = from - VLAN_TAG_BYTES;
-	memmove(to, from, ETHERNET_ADDRESSES);
-	memcpy(to + ETHERNET_ADDRESSES, &type, sizeof type);
-	memcpy(to + ETHERNET_ADDRESSES + sizeof type, &tag, sizeof tag);
-	frame->data = to;
-	frame->caplen += VLAN_TAG_BYTES;
-	frame->len += VLAN_TAG_BYTES;
+	ow_interface_put_tag(typed ? htons(header->hv1.tp_vlan_tpid) : 0, htons((uint16_t)header->hv1.tp_vlan_tci),
+	                     frame);
 }
 
 /* Returns false for a slot that the kernel has dropped. */
@@ -435,7 +401,7 @@ static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_iface_
 	if (header->tp_snaplen)
 		fill_gso(ring, (uint32_t)(header->tp_net - header->tp_mac), frame);
 	if (header->tp_status & TP_STATUS_VLAN_VALID && header->tp_snaplen >= ETHERNET_ADDRESSES &&
-	    live->linktype == LINKTYPE_ETHERNET)
+	    live->linktype == OW_INTERFACE_ETHERNET)
 		put_tag_back(header, &frame->frame);
 	return true;
 }
@@ -567,7 +533,7 @@ static const char *find_obstacle(struct ring *ring, unsigned ifindex)
 		return "was removed";
 	if (ioctl(ring->fd, SIOCGIFHWADDR, &request) < 0)
 		return "was down"; /* it was renamed a moment ago */
-	if (linktype_of(request.ifr_hwaddr.sa_family) != ring->live.linktype)
+	if (ow_interface_linktype(request.ifr_hwaddr.sa_family) != ring->live.linktype)
 		return "was replaced by an interface of another kind";
 	int r = ifindex == bound_index(ring) ? 0 : bind_again(ring, ifindex);
 	if (r < 0)
