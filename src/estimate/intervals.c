@@ -30,11 +30,6 @@ struct ow_intervals {
 	struct ow_delays *uncertain[OW_UNCERTAINS];
 };
 
-int ow_intervals_refuse(struct ow_error *err)
-{
-	return ow_error_set(err, ERANGE, "more than %u intervals: choose a longer --interval", OW_INTERVALS_MAX);
-}
-
 int ow_intervals_create(int64_t length_ns, int64_t window_ns, int64_t start_ns, struct ow_intervals **ret_intervals)
 {
 	struct ow_intervals *s = calloc(1, sizeof *s);

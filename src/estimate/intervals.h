@@ -11,9 +11,6 @@ struct ow_intervals;
 
 #define OW_INTERVALS_MAX 100000u
 
-/* -ERANGE, with the text for it. */
-int ow_intervals_refuse(struct ow_error *err);
-
 /* Packets earlier than start_ns are counted in the first interval. */
 int ow_intervals_create(int64_t length_ns, int64_t window_ns, int64_t start_ns, struct ow_intervals **ret_intervals);
 /* Before the first packet: these percentiles are wanted of each. 0 or -ENOMEM. */

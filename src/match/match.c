@@ -143,8 +143,6 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 		p->intervals = m->intervals;
 	}
 	int r = ow_match_run(m, err);
-	if (r == -ERANGE)
-		return ow_intervals_refuse(err);
 	if (r == 0 && m->intervals)
 		r = ow_intervals_finish(m->intervals, &m->report.interval, &m->report.intervals);
 	if (r == 0 && m->intervals)

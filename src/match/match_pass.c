@@ -242,6 +242,16 @@ int ow_match_pass_end(struct ow_match_pass *pass, struct ow_matcher *matcher, in
 	return r;
 }
 
+int ow_match_pass_refuse(int r, struct ow_error *err)
+{
+	if (r == -ENOMEM)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	if (r == -ERANGE)
+		return ow_error_set(err, ERANGE, "more than %u intervals: choose a longer --interval",
+		                    OW_INTERVALS_MAX);
+	return r;
+}
+
 int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 {
 	struct ow_matcher *matcher = NULL;
@@ -258,9 +268,7 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 			ow_record_batches_stop(batches[side]);
 		r = ow_match_pass_end(pass, matcher, r);
 	}
-	if (r == -ENOMEM)
-		ow_error_set(err, ENOMEM, "out of memory");
-	return r;
+	return ow_match_pass_refuse(r, err);
 }
 
 void ow_match_pass_event(const struct ow_match_pass *p, const struct ow_pass_note *note,

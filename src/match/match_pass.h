@@ -189,6 +189,8 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err);
 int ow_match_pass_begin(struct ow_match_pass *pass, struct ow_matcher **ret_matcher);
 /* r: of what came between, 0 or a negative errno. */
 int ow_match_pass_end(struct ow_match_pass *pass, struct ow_matcher *matcher, int r);
+/* Returns r, with the text for what a matcher returned. */
+int ow_match_pass_refuse(int r, struct ow_error *err);
 /* Whether pairs of the usual kind are reported together: there are no intervals, events, or parts of packets. */
 bool ow_match_pass_is_plain(const struct ow_match_pass *pass);
 /* The number of threads that read ahead. */

@@ -10,7 +10,6 @@
 
 #include "base/array.h"
 #include "base/time.h"
-#include "estimate/intervals.h"
 #include "path/joint_meetings.h"
 #include "reconcile/recent.h"
 
@@ -855,7 +854,5 @@ int ow_joint_pass_run(const struct ow_joint_pass *set, struct ow_error *err)
 	free(j->copy);
 	free(j->bucket);
 	free(j);
-	if (r == -ERANGE)
-		return ow_intervals_refuse(err);
-	return r == -ENOMEM ? ow_error_set(err, ENOMEM, "out of memory") : r;
+	return ow_match_pass_refuse(r, err);
 }

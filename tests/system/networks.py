@@ -337,7 +337,10 @@ class Pair:
         time.sleep(0.3)
         after = {place: self.network.counters(place) for place in self.at}
         # Nothing is sent any more: what is waited for is the end of the interval, and of the waiting time.
-        time.sleep(3.2)
+        now_ns, patience = time.time_ns(), time.monotonic() + points.PATIENCE
+        time.sleep(2)
+        while not all(self.is_final(point, now_ns) for point in self.point.values()) and time.monotonic() < patience:
+            time.sleep(0.1)
         for point in self.point.values():
             point.stop()
         self.results = {name: point.end()[0] for name, point in self.point.items()}
@@ -347,6 +350,16 @@ class Pair:
             for way in ("out", "in"):
                 self.truth[name, way] = after[place].get(way, 0) - self.before[place].get(way, 0)
         return self.results
+
+    @staticmethod
+    def is_final(point, at_ns):
+        """Whether all lanes of the point have final results up to this time."""
+        newest = {}
+        for r in point.so_far():
+            if "status" in r:
+                lane = r["from"], r["to"], r["class"]
+                newest[lane] = max(newest.get(lane, 0), r["start_ns"] + r["length_ns"] if r["final"] else 0)
+        return all(end_ns >= at_ns for end_ns in newest.values())
 
     def lane(self, sender, at=None):
         """Final results of what this point sent, as the point `at` has them."""
