@@ -369,6 +369,8 @@ static double mean_delay(const struct ow_flow_leg_flows *leg)
 	}
 	if (packets > 0)
 		return sum / packets;
+	if (leg->is_noise)
+		return NAN;
 	for (size_t i = 0; i < leg->flows; i++) {
 		if (leg->estimate[i].mean_ns.status == OW_VALUE_NONE)
 			continue;
@@ -405,7 +407,7 @@ static int note_times(const struct ow_flow_leg_input *in, struct ow_flow_leg *le
 		struct ow_flow_cover other;
 		if (ow_flow_cover_init(in->side[!i].epochs, &other) < 0)
 			return -ENOMEM;
-		double shift_ns = isnan(delay_ns) ? 0 : i ? -delay_ns : delay_ns;
+		double shift_ns = i ? -delay_ns : delay_ns;
 		*(i ? &leg->unmet_to : &leg->unmet_from) =
 			ow_flow_cover_unmet(&other, in->side[i].epochs, in->since_ns, in->until_ns, shift_ns, ends);
 		ow_flow_cover_done(&other);
@@ -438,7 +440,11 @@ int ow_flow_leg_estimate(const struct ow_flow_leg_input *in, struct ow_flow_leg 
 		r = ow_flows_estimate(&flows, &in->estimate, ret_flows->estimate, err);
 	if (r == 0 && use_samples(in, ret_flows) < 0)
 		r = ow_error_set(err, ENOMEM, "not enough memory for the samples of flows");
-	if (r == 0 && note_times(in, leg, &packets, mean_delay(ret_flows) - (double)in->offset_ns) < 0)
+	/* With a random j the points put a packet into different counters, so that differences are of times, not of delays. */
+	ret_flows->is_noise = flows.params.layers && flows.params.layer[0].form == OW_COLATE_RANDOM;
+	ret_flows->mean_ns = r == 0 ? mean_delay(ret_flows) : NAN;
+	double delay_ns = isnan(ret_flows->mean_ns) ? 0 : ret_flows->mean_ns;
+	if (r == 0 && note_times(in, leg, &packets, delay_ns - (double)in->offset_ns) < 0)
 		r = ow_error_set(err, ENOMEM, "not enough memory");
 	ow_lost_packets_done(&packets);
 	ow_flows_done(&flows);

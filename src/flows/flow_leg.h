@@ -23,6 +23,8 @@ struct ow_flow_leg_flows {
 	struct ow_flow_estimate *estimate;
 	struct ow_flow_spread *spread; /* that the estimates point to; NULL = none */
 	size_t flows;
+	double mean_ns; /* of heavy flows, which is exact; else of all packets with an estimate; NAN = not known */
+	bool is_noise;  /* the form is colate-random: its estimates do not even tell the sign of the mean */
 };
 
 /* Sets everything in *leg but its points. The caller frees *ret_flows, also after an error. */

@@ -302,11 +302,12 @@ static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, 
 	return 0;
 }
 
-/* Packets cannot arrive before they are sent. */
-static int check_order(const struct ow_flow_answers *a, struct ow_error *err)
+/* The mean of all packets with an estimate; of colate-random, whose estimates are noise of either sign, that of heavy flows. */
+static double mean_delay(const struct ow_flow_answers *a, const struct ow_flow_leg_flows *whole)
 {
 	double sum = 0, packets = 0;
-	char text[OW_DURATION_TEXT];
+	if (whole->is_noise)
+		return whole->mean_ns;
 	for (size_t i = 0; i < a->flows; i++) {
 		const struct ow_value *mean = &ow_flow_answer_whole(a, &a->flow[i])->mean_ns;
 		if (mean->status == OW_VALUE_NONE)
@@ -314,9 +315,17 @@ static int check_order(const struct ow_flow_answers *a, struct ow_error *err)
 		sum += mean->value * (double)a->flow[i].packets;
 		packets += (double)a->flow[i].packets;
 	}
-	if (!(sum < 0))
+	return packets > 0 ? sum / packets : NAN;
+}
+
+/* Packets cannot arrive before they are sent. */
+static int check_order(const struct ow_flow_answers *a, const struct ow_flow_leg_flows *whole, struct ow_error *err)
+{
+	double mean_ns = mean_delay(a, whole);
+	char text[OW_DURATION_TEXT];
+	if (!(mean_ns < 0))
 		return 0;
-	ow_duration_text(-sum / packets, text);
+	ow_duration_text(-mean_ns, text);
 	return ow_error_set(
 		err, EINVAL,
 		"packets were at %.120s %s before %.120s on average: --from and --to are swapped, or the clocks "
@@ -367,7 +376,7 @@ static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, 
 	if (r == 0)
 		r = gather(q, a, leg, err);
 	if (r == 0)
-		r = check_order(a, err);
+		r = check_order(a, &leg[a->legs - 1], err);
 	if (r == 0 && q->by.by)
 		r = ow_flow_answers_group(a, &q->by, err);
 	for (unsigned i = 0; i < a->legs; i++)
