@@ -272,3 +272,13 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char l
 		return true;
 	return warn_counts(a, line) && i == 0;
 }
+
+struct ow_flow_answers ow_flow_answers_of_means(const struct ow_flow_answers *answers)
+{
+	struct ow_flow_answers means = *answers;
+	for (unsigned k = 0; k < means.legs; k++) {
+		means.leg[k].uncovered = means.leg[k].in_flight = 0;
+		means.leg[k].unmet_from = means.leg[k].unmet_to = 0;
+	}
+	return means;
+}

@@ -90,6 +90,8 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *answers, unsigned i, 
 
 /* The rows to show, in their order. */
 struct ow_flow_rows {
+/* For who shows means and no losses: the same answers (not to be freed), without warnings of packets that may not be lost. */
+struct ow_flow_answers ow_flow_answers_of_means(const struct ow_flow_answers *answers);
 	const struct ow_flow_answer **row;
 	size_t rows;
 	uint64_t least;  /* smallest number of packets of a flow; 0 = no limit */

@@ -179,6 +179,8 @@ static void log_flows(struct output *out)
 		log_event(out, OW_EVENT_WARNING, line.text);
 	while (out->flows && ow_epoch_writer_worst(out->flows, &worst)) {
 		log_event(out, OW_EVENT_INFO, worst.line.text);
+		if (*worst.warning.text)
+			log_event(out, OW_EVENT_WARNING, worst.warning.text);
 		if (out->kind == OW_OUTPUT_JSON && worst.json)
 			fputs(worst.json, stdout);
 		free(worst.json);

@@ -44,6 +44,16 @@ static void tell(const struct ow_flow_answers *answers, const struct ow_flow_ans
 	             ow_plural(flow->packets, "packet", "packets"));
 }
 
+/* The first warning that concerns means. */
+static void warn(const struct ow_flow_answers *answers, const char *time, struct ow_error *ret_warning)
+{
+	struct ow_flow_answers means = ow_flow_answers_of_means(answers);
+	char line[OW_FLOW_WARNING];
+	if (ow_flow_answers_warning(&means, 0, line))
+		ow_error_set(ret_warning, 0, "%.100s: from %s on, %s", answers->point[answers->points - 1].path, time,
+		             line);
+}
+
 void ow_worst_flows_find(const char *from, const char *to, int64_t begin_ns, int64_t end_ns, size_t flows_max,
                          struct ow_worst_flows *ret_worst)
 {
@@ -72,11 +82,13 @@ void ow_worst_flows_find(const char *from, const char *to, int64_t begin_ns, int
 		r = ow_error_set(&why, ENODATA, "no flow has an estimate");
 	if (r == 0 && write_json(begin_ns, end_ns, &answers, &rows, &ret_worst->json) < 0)
 		r = ow_error_set(&why, ENOMEM, "not enough memory");
-	if (r == 0)
+	if (r == 0) {
 		tell(&answers, row[0], time, &ret_worst->line);
-	else
+		warn(&answers, time, &ret_worst->warning);
+	} else {
 		ow_error_set(&ret_worst->line, -r, "%.200s: the slowest flow from %s on is not known, %.250s", to, time,
 		             why.text);
+	}
 	ow_flow_answers_done(&answers);
 	ow_flows_files_free(files);
 }

@@ -7,8 +7,9 @@
 
 /* The flows of a recording that were certainly slow in an interval. */
 struct ow_worst_flows {
-	char *json;           /* a line, to be freed; NULL = nothing can be said, because of what the text says */
-	struct ow_error line; /* one sentence about the worst of them, for the log */
+	char *json;              /* a line, to be freed; NULL = nothing can be said, because of what the text says */
+	struct ow_error line;    /* one sentence about the worst of them, for the log */
+	struct ow_error warning; /* why it may be wrong, for the log; empty = nothing is known */
 };
 
 /*

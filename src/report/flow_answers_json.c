@@ -122,12 +122,14 @@ static void put_legs(struct ow_json *json, const struct ow_flow_answers *answers
 	ow_json_end(json);
 }
 
-static void put_warnings(struct ow_json *json, const struct ow_flow_answers *answers)
+/* lines: each on a line of its own. */
+static void put_warnings(struct ow_json *json, const struct ow_flow_answers *answers, bool lines)
 {
 	char line[OW_FLOW_WARNING];
 	ow_json_array(json, "warnings");
 	for (unsigned i = 0; ow_flow_answers_warning(answers, i, line); i++) {
-		ow_json_line(json);
+		if (lines)
+			ow_json_line(json);
 		ow_json_string(json, NULL, line);
 	}
 	ow_json_end(json);
@@ -158,7 +160,7 @@ void ow_report_flow_answers_json(FILE *out, const struct ow_flow_answers *answer
 	for (size_t i = 0; i < rows->rows; i++)
 		put_flow(&json, answers, rows->row[i]);
 	ow_json_end(&json);
-	put_warnings(&json, answers);
+	put_warnings(&json, answers, true);
 	ow_json_end(&json);
 }
 
@@ -178,6 +180,7 @@ void ow_report_flow_worst_json(FILE *out, int64_t begin_ns, int64_t end_ns, cons
 	for (size_t i = 0; i < rows->rows; i++)
 		put_flow(&json, answers, rows->row[i]);
 	ow_json_end(&json);
+	put_warnings(&json, answers, false);
 	ow_json_end(&json);
 	ow_json_end(&json);
 }

@@ -405,7 +405,7 @@ void ow_report_flow_worst(FILE *out, int64_t begin_ns, const struct ow_flow_answ
                           int width, bool cut)
 {
 	struct ow_table table;
-	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT];
+	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT], warning[OW_FLOW_WARNING];
 	size_t front = worst_table(out, width, &table);
 	bool below = cut && front + longest_name(a, rows) > (size_t)width;
 	for (size_t i = 0; i < rows->rows; i++) {
@@ -425,6 +425,11 @@ void ow_report_flow_worst(FILE *out, int64_t begin_ns, const struct ow_flow_answ
 	}
 	if (!rows->rows)
 		ow_report_flow_worst_none(out, begin_ns, "no flow has an estimate", width);
+	struct ow_flow_answers means = ow_flow_answers_of_means(a);
+	for (unsigned i = 0; ow_flow_answers_warning(&means, i, warning); i++) {
+		fprintf(out, "%*swarning: ", TIME_WIDTH + 1, "");
+		ow_format_wrap(out, warning, TIME_WIDTH + 10, width < WIDTH_MIN ? WIDTH_MIN : width);
+	}
 }
 
 void ow_report_flow_worst_none(FILE *out, int64_t begin_ns, const char *why, int width)

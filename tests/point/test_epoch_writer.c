@@ -179,6 +179,7 @@ static void tells_the_worst(void **state)
 		char begin[80], *at = NULL;
 		snprintf(begin, sizeof begin, "\"begin_ns\": %lld,", (long long)(BEGIN + (n - 1) * MINUTE));
 		if (!worst.json || !(at = strstr(worst.json, "\"sport\": 18,")) || !strstr(worst.json, begin) ||
+		    !strstr(worst.json, "\"warnings\": [") ||
 		    strchr(worst.json, '\n') != worst.json + strlen(worst.json) - 1)
 			fail_msg("'%s' / %s", worst.json ? worst.json : worst.line.text, begin);
 		/* It is the first of those that are told, and the line names it. */
