@@ -3,6 +3,7 @@
 #include "flows/flow_answers.h"
 
 #include "base/format.h"
+#include "estimate/distribution.h"
 #include "flows/epoch.h"
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 /* Warn if so many packets that only one point has, and this share of them, are from when the other may not have recorded. */
 #define UNCOVERED_FEW   2
 #define UNCOVERED_SHARE 0.01
+/* Negative means are told if chance gives them in fewer than this share of queries, by each of two rules. */
+#define CHANCE 0.05
 
 void ow_flow_answers_done(struct ow_flow_answers *answers)
 {
@@ -54,6 +57,31 @@ static int slower_first(const void *a, const void *b, void *arg)
 void ow_flow_answers_sort(struct ow_flow_answers *answers)
 {
 	qsort_r(answers->flow, answers->flows, sizeof *answers->flow, slower_first, answers);
+}
+
+/*
+ * Of F intervals of 95 %, 2.5 % F are below the truth by chance, so one of them that is below 0 tells nothing. Flows go backwards
+ * if a mean is negative that is exact, or whose interval is below 0 also if it is made so wide that all F hold the truth with
+ * 95 %, or if there are more of them than chance gives.
+ */
+uint64_t ow_flow_answers_backwards(const struct ow_flow_answers *answers)
+{
+	uint64_t below = 0;
+	bool certain = false;
+	double flows = (double)answers->estimated;
+	if (!answers->estimated)
+		return 0;
+	double wider = sqrt(ow_chi2_quantile(1 - CHANCE / flows, 1)) / OW_NORMAL_975;
+	for (size_t i = 0; i < answers->flows; i++) {
+		const struct ow_flow_estimate *whole = ow_flow_answer_whole(answers, &answers->flow[i]);
+		const struct ow_value *mean = &whole->mean_ns;
+		/* COLATE as published also gives negative means for flows that are only noisy. */
+		if (mean->status == OW_VALUE_NONE || !(mean->high < 0) || whole->estimator == OW_FLOWS_COLATE)
+			continue;
+		below++;
+		certain = certain || mean->value + wider * (mean->high - mean->value) < 0;
+	}
+	return certain || (below && ow_gamma_p((double)below, CHANCE / 2 * flows) < CHANCE) ? below : 0;
 }
 
 static bool warn_damage(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])

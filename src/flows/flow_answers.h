@@ -57,7 +57,7 @@ struct ow_flow_answers {
 	struct ow_flow_spread *spread[OW_FLOW_LEGS_MAX]; /* that the estimates point to */
 	size_t estimated;                                /* number of flows with an estimated mean over the last leg */
 	uint64_t never_arrived;                          /* flows (or groups) that only the first point counted */
-	uint64_t backwards;                              /* flows whose mean is certainly negative */
+	uint64_t backwards;     /* flows with negative means, if chance does not explain them */
 	double counted_packets; /* packets of all flows by the counts; compared with the last point's packets */
 	int64_t offset_ns;      /* was added to the last point's times */
 	bool grouped;           /* flows are groups of flows */
@@ -84,14 +84,17 @@ void ow_flow_answers_done(struct ow_flow_answers *answers);
 /* The slowest first, or those that are certainly slow, flows without a mean last, the largest of them first; or by lost packets. */
 void ow_flow_answers_sort(struct ow_flow_answers *answers);
 
+/* The number of flows with negative means, exact ones and intervals below 0; 0 if chance explains them all. */
+uint64_t ow_flow_answers_backwards(const struct ow_flow_answers *answers);
+
 /* Warnings: sentence i of 0, 1, ...; false if there are no more. */
 #define OW_FLOW_WARNING 500
 bool ow_flow_answers_warning(const struct ow_flow_answers *answers, unsigned i, char line[OW_FLOW_WARNING]);
+/* For who shows means and no losses: the same answers (not to be freed), without warnings of packets that may not be lost. */
+struct ow_flow_answers ow_flow_answers_of_means(const struct ow_flow_answers *answers);
 
 /* The rows to show, in their order. */
 struct ow_flow_rows {
-/* For who shows means and no losses: the same answers (not to be freed), without warnings of packets that may not be lost. */
-struct ow_flow_answers ow_flow_answers_of_means(const struct ow_flow_answers *answers);
 	const struct ow_flow_answer **row;
 	size_t rows;
 	uint64_t least;  /* smallest number of packets of a flow; 0 = no limit */

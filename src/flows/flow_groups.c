@@ -120,7 +120,7 @@ int ow_flow_answers_group(struct ow_flow_answers *a, const struct ow_flow_select
 	}
 	qsort(member, a->flows, sizeof *member, by_key);
 	size_t groups = 0;
-	a->estimated = a->backwards = a->never_arrived = 0;
+	a->estimated = a->never_arrived = 0;
 	for (size_t i = 0, end; i < a->flows; i = end, groups++) {
 		end = group_end(member, i, a->flows);
 		group[groups] = add_up(member + i, end - i, a->legs - 1);
@@ -130,7 +130,6 @@ int ow_flow_answers_group(struct ow_flow_answers *a, const struct ow_flow_select
 		const struct ow_value *mean = &ow_flow_answer_whole(a, &group[groups])->mean_ns;
 		a->estimated += mean->status != OW_VALUE_NONE;
 		a->never_arrived += !group[groups].packets;
-		a->backwards += mean->status != OW_VALUE_NONE && mean->high < 0;
 	}
 	free(member);
 	free(a->flow);

@@ -246,9 +246,6 @@ static void gather_flow(const struct ow_flow_leg_flows *leg, size_t i, struct ow
 		.estimate = estimate,
 	};
 	a->estimated += mean->status != OW_VALUE_NONE;
-	/* Not with COLATE as published, which also gives negative means for flows that are only noisy. */
-	a->backwards +=
-		mean->status != OW_VALUE_NONE && mean->high < 0 && estimate[a->legs - 1].estimator != OW_FLOWS_COLATE;
 	a->counted_packets += (double)count.packets;
 }
 
@@ -379,6 +376,8 @@ static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, 
 		r = check_order(a, &leg[a->legs - 1], err);
 	if (r == 0 && q->by.by)
 		r = ow_flow_answers_group(a, &q->by, err);
+	if (r == 0)
+		a->backwards = ow_flow_answers_backwards(a);
 	for (unsigned i = 0; i < a->legs; i++)
 		ow_flow_leg_done(&leg[i]);
 	return r;

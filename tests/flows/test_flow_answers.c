@@ -201,11 +201,80 @@ static void warnings(void **state)
 	assert_false(ow_flow_answers_warning(&f.answers, 1, line));
 }
 
+/* A machine that reads the worst flows of an interval gets the warnings; the table has those that concern means. */
+static void warnings_of_the_worst(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fill(&f);
+	f.answers.leg[2].lost = f.answers.leg[2].in_flight = 100;
+	FILE *out = fmemopen(text, sizeof text, "w");
+	ow_report_flow_worst_json(out, 0, 1000000000, &f.answers, &f.rows);
+	fclose(out);
+	json_t *root = json_loads(text, 0, NULL),
+	       *said = json_object_get(json_object_get(root, "worst_flows"), "warnings");
+	assert_int_equal(json_array_size(said), 2);
+	assert_non_null(strstr(json_string_value(json_array_get(said, 0)), "only 40.0 % of the counters"));
+	assert_non_null(strstr(json_string_value(json_array_get(said, 1)), "but in flight"));
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	json_decref(root);
+	out = fmemopen(text, sizeof text, "w");
+	ow_report_flow_worst(out, 0, &f.answers, &f.rows, 80, false);
+	fclose(out);
+	has("warning: only 40.0 % of the counters");
+	assert_null(strstr(text, "flight"));
+}
+
+/* Of many 95 % intervals some are below 0 by chance; one that is far below is not, nor are too many, nor an exact mean. */
+static void backwards(void **state)
+{
+	(void)state;
+	enum { MANY = 12000 };
+	struct ow_flow_answers a = {.legs = 1, .flows = MANY, .estimated = MANY};
+	struct ow_flow_answer *flow = calloc(MANY, sizeof *flow);
+	struct ow_flow_estimate *estimate = calloc(MANY, sizeof *estimate);
+	assert_non_null(flow);
+	assert_non_null(estimate);
+	a.flow = flow;
+	for (unsigned i = 0; i < MANY; i++) {
+		estimate[i] = (struct ow_flow_estimate){.mean_ns = about(50, 10, 90), .estimator = OW_FLOWS_BANKS};
+		flow[i].estimate = &estimate[i];
+	}
+	assert_int_equal(ow_flow_answers_backwards(&a), 0);
+	/* 2.5 deviations: one of 12,000 or of 4 says nothing, one of 3 does. */
+	estimate[0].mean_ns = about(-50, -90, -10);
+	assert_int_equal(ow_flow_answers_backwards(&a), 0);
+	a.flows = a.estimated = 4;
+	assert_int_equal(ow_flow_answers_backwards(&a), 0);
+	a.flows = a.estimated = 3;
+	assert_int_equal(ow_flow_answers_backwards(&a), 1);
+	a.flows = a.estimated = MANY;
+	/* 4.6 deviations are what the largest of 12,000 has: P = 0.025 / 12,000. */
+	estimate[0].mean_ns = about(-90, -130, -50);
+	assert_int_equal(ow_flow_answers_backwards(&a), 0);
+	estimate[0].mean_ns = about(-100, -140, -60);
+	assert_int_equal(ow_flow_answers_backwards(&a), 1);
+	estimate[0].mean_ns = ow_value_exact(-1);
+	assert_int_equal(ow_flow_answers_backwards(&a), 1);
+	estimate[0].estimator = OW_FLOWS_COLATE;
+	assert_int_equal(ow_flow_answers_backwards(&a), 0);
+	/* Chance gives 300 +- 17. */
+	for (unsigned i = 1; i <= 300; i++)
+		estimate[i].mean_ns = about(-50, -90, -10);
+	assert_int_equal(ow_flow_answers_backwards(&a), 0);
+	for (unsigned i = 301; i <= 340; i++)
+		estimate[i].mean_ns = about(-50, -90, -10);
+	assert_int_equal(ow_flow_answers_backwards(&a), 340);
+	free(estimate);
+	free(flow);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slowest_first), cmocka_unit_test(as_text),  cmocka_unit_test(as_json),
-		cmocka_unit_test(as_csv),        cmocka_unit_test(warnings),
+		cmocka_unit_test(as_csv),        cmocka_unit_test(warnings), cmocka_unit_test(warnings_of_the_worst),
+		cmocka_unit_test(backwards),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
