@@ -223,6 +223,7 @@ static void report(struct ow_sampler *sampler, struct vantage *vantage, int64_t 
 			continue;
 		r = ow_bottom_take(&vantage->open[k].bottom, &sample);
 		vantage->open[k].epoch = NO_EPOCH;
+		break;
 	}
 	/* Out of memory: nobody gets the sample, as if the message were lost. */
 	if (r == 0)

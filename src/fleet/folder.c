@@ -322,7 +322,7 @@ int ow_fleet_points(const struct ow_fleet *fleet, struct ow_fleet_point **ret_po
 	struct ow_fleet_point *points = NULL;
 	size_t count = 0, room = 0;
 	int r = list ? 0 : ow_error_set(err, errno, "%s/points: %s", fleet->path, strerror(errno));
-	for (struct dirent *entry; r == 0 && (entry = readdir(list));) {
+	for (struct dirent *entry; list && r == 0 && (entry = readdir(list));) {
 		if (!name_of_file(entry->d_name, name))
 			continue;
 		if (OW_GROW(points, room, count + 1) < 0)
