@@ -405,6 +405,7 @@ static void decide(struct joint *j, struct entry *e)
 		bool both = (e->seen & usual->points) == usual->points;
 		/* Of two records of the same time, that of the first point has its turn first. */
 		taken |= (uint64_t)(both & is_usual(usual, time_ns[from], time_ns[to])) << k;
+		/* cppcheck-suppress uninitvar ; from and to are below j->points */
 		at_to |= (uint64_t)(order_ns[from] < order_ns[to] + (from < to)) << k;
 	}
 	e->decided = true;
