@@ -45,7 +45,9 @@ const struct ow_key ow_interface_keys[] = {
          .least = MIB(1), .most = OW_IFACE_RING_MAX},
 	{"capture", OW_KEY_CHOICE, INTERFACE(capture), "auto",
          "How packets are recorded: `auto` through a ring, or libpcap where there is none; `kernel` by programs in the "
-         "kernel, which costs a busy router less ([capture.md](capture.md#recording-in-the-kernel)).",
+         "kernel, which costs a busy router less ([capture.md](capture.md#recording-in-the-kernel)). With `threads`, "
+         "`filter` or "
+         "`hardware_timestamps` a ring takes its place, and the log says why.",
          .choices = captures},
 	{"hardware_timestamps", OW_KEY_BOOL, INTERFACE(hardware_stamps), "false",
          "Whether the point asks the interface for hardware timestamps."},

@@ -58,11 +58,6 @@ static int check_interface(const struct ow_config *c, unsigned n, struct ow_erro
 			err, EINVAL,
 			"%s:%u: interface '%.60s': a file has no threads, ring, capture or hardware_timestamps",
 			c->path, i->line, i->name);
-	if (i->capture == OW_IFACE_KERNEL && (i->threads != 1 || i->hardware_stamps || i->filter))
-		return ow_error_set(err, EINVAL,
-		                    "%s:%u: interface '%.60s': 'capture: kernel' excludes threads, filter and "
-		                    "hardware_timestamps",
-		                    c->path, i->line, i->name);
 	for (unsigned k = 0; k < n; k++) {
 		if (strcmp(c->interfaces[k].name, i->name) == 0)
 			return ow_error_set(err, EINVAL, "%s:%u: interface '%.60s' is in line %u already", c->path,

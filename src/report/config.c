@@ -92,7 +92,7 @@ void ow_report_config(FILE *out, const struct ow_config *c, unsigned lanes, uint
 		else
 			fprintf(out, "interface  %s: %ju thread%s%s%s", in->name, (uintmax_t)in->threads,
 			        ow_plural(in->threads, "", "s"), in->hardware_stamps ? ", hardware timestamps" : "",
-			        in->capture == OW_IFACE_KERNEL ? ", recorded in the kernel" : "");
+			        in->capture == OW_IFACE_KERNEL ? ", capture: kernel" : "");
 		fprintf(out, "%s%s\n", in->filter ? ", only " : "", in->filter ? in->filter : "");
 	}
 	for (unsigned i = 0; i < c->segment_count; i++)
