@@ -4,6 +4,7 @@
 
 #include "base/json_writer.h"
 #include "base/library.h"
+#include "capture/iface/iface.h"
 #include "cli/cli.h"
 #include "store/libpq.h"
 #include <bzlib.h>
@@ -73,6 +74,7 @@ static const char *seccomp_text(char *text, size_t size)
 struct loaded {
 	const char *mhd; /* version; NULL: cannot be loaded */
 	bool pq;
+	const char *bpf;
 };
 
 static struct loaded write_libraries(struct ow_json *json)
@@ -105,6 +107,8 @@ static struct loaded write_libraries(struct ow_json *json)
 	unsigned pq = loaded.pq ? (unsigned)ow_pq.PQlibVersion() : 0;
 	snprintf(text, sizeof text, "%u.%u", pq / 10000, pq % 10000);
 	write_loaded(json, "libpq", loaded.pq ? text : NULL, "postgresql", &err);
+	loaded.bpf = ow_iface_kernel_library(&err);
+	write_loaded(json, "libbpf", loaded.bpf, "kernel_capture", &err);
 	ow_json_end(json);
 	return loaded;
 }
@@ -128,6 +132,7 @@ static void write_json(void)
 	ow_json_flag(&json, "metrics", loaded.mhd);
 	ow_json_flag(&json, "page", loaded.mhd);
 	ow_json_flag(&json, "postgresql", loaded.pq);
+	ow_json_flag(&json, "kernel_capture", loaded.bpf);
 	ow_json_flag(&json, "seccomp", seccomp_api_get() > 0);
 	ow_json_count(&json, "landlock", landlock_version());
 #ifdef OW_HAVE_XXH_DISPATCH

@@ -150,8 +150,28 @@ static void visit_point(struct ow_examination *v, const char *path)
 	visit_peers(v);
 }
 
+static bool wants_kernel(const struct ow_config_interface *in)
+{
+	return in->capture == OW_IFACE_KERNEL && !ow_facts_needs_ring(in);
+}
+
+/* An interface that is recorded in another way, and is watched for the same segment. */
+static const char *find_mixed(const struct ow_config *config, unsigned interface)
+{
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		uint32_t together = config->segments[i].interfaces;
+		for (unsigned k = 0; together >> interface & 1 && k < config->interface_count; k++) {
+			const struct ow_config_interface *other = &config->interfaces[k];
+			if (together >> k & 1 && !other->file &&
+			    wants_kernel(other) != wants_kernel(&config->interfaces[interface]))
+				return other->name;
+		}
+	}
+	return NULL;
+}
+
 /* The settings of an interface in the configuration. */
-static void note_wishes(const struct ow_config *config, unsigned interface, struct ow_link_facts *link)
+static void note_wishes(const struct ow_config *config, unsigned interface, bool possible, struct ow_link_facts *link)
 {
 	const struct ow_config_interface *in = &config->interfaces[interface];
 	unsigned away = 0, segments = 0;
@@ -163,10 +183,14 @@ static void note_wishes(const struct ow_config *config, unsigned interface, stru
 		}
 	}
 	link->wants_hardware = in->hardware_stamps;
-	link->wants_kernel = in->capture == OW_IFACE_KERNEL;
+	link->wants_kernel = wants_kernel(in);
+	link->needs_ring = ow_facts_needs_ring(in);
+	link->mixed_with = possible ? find_mixed(config, interface) : NULL;
 	link->faces_away = segments && away == segments;
 	link->capture_ring_usual = ow_iface_usual_ring(in->name, (unsigned)in->threads);
 	link->capture_ring = in->ring_bytes ? in->ring_bytes : link->capture_ring_usual;
+	if (possible && link->wants_kernel)
+		link->capture_ring = ow_iface_kernel_ring_here(link->capture_ring, NULL);
 }
 
 static void visit_configured(struct ow_examination *v, bool try)
@@ -179,7 +203,7 @@ static void visit_configured(struct ow_examination *v, bool try)
 		if (in->file)
 			continue;
 		if (link) {
-			note_wishes(c, i, link);
+			note_wishes(c, i, !v->host.no_kernel[0], link);
 			visit_link(v, link, try);
 			continue;
 		}

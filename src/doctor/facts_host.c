@@ -168,6 +168,13 @@ static void read_backlog(struct ow_host_facts *facts)
 	facts->stamp_early = early < 0 ? -1 : early != 0;
 }
 
+const char *ow_facts_needs_ring(const struct ow_config_interface *in)
+{
+	const struct ow_iface_options options = {
+		.filter = in->filter, .threads = (unsigned)in->threads, .hardware_stamps = in->hardware_stamps};
+	return in->capture == OW_IFACE_KERNEL ? ow_iface_needs_ring(&options) : NULL;
+}
+
 static void read_wishes(const struct ow_config *config, struct ow_host_facts *facts)
 {
 	if (config)
@@ -188,6 +195,10 @@ static void read_wishes(const struct ow_config *config, struct ow_host_facts *fa
 		if (in->file)
 			continue;
 		facts->wanted_threads += (unsigned)in->threads;
+		if (in->capture == OW_IFACE_KERNEL && !facts->no_kernel[0] && !ow_facts_needs_ring(in)) {
+			(void)ow_iface_kernel_ring_here(ring, &ring);
+			facts->wanted_charged += ring;
+		}
 		facts->wanted_ring += in->threads * ring;
 	}
 	if (config)
@@ -211,8 +222,8 @@ void ow_facts_host(const struct ow_config *config, struct ow_host_facts *ret_fac
 	read_memory(ret_facts);
 	read_cpus(ret_facts);
 	read_backlog(ret_facts);
-	read_wishes(config, ret_facts);
 	try_kernel(ret_facts);
+	read_wishes(config, ret_facts);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
 		ret_facts->files = files.rlim_cur == RLIM_INFINITY ? UINT64_MAX : files.rlim_cur;
 }

@@ -12,6 +12,8 @@
 /* Waits up to a quarter of a second for chronyd. chrony_port: chronyd's command port. */
 void ow_facts_clock(uint16_t chrony_port, struct ow_clock_facts *ret_facts);
 
+/* Why an interface that is to be recorded in the kernel is not, by its other settings; NULL = it is, or is not to be. */
+const char *ow_facts_needs_ring(const struct ow_config_interface *interface);
 /* config: the resources that it needs are compared; NULL = the defaults of a point. */
 void ow_facts_host(const struct ow_config *config, struct ow_host_facts *ret_facts);
 

@@ -51,6 +51,7 @@ struct ow_host_facts {
 	bool wants_kernel;                      /* the configuration asks for recording in the kernel */
 	char no_kernel[160];                    /* why that is not possible; "" = it is */
 	uint64_t wanted_memory, wanted_ring;    /* bytes */
+	uint64_t wanted_charged;                /* of wanted_ring: rings that the kernel charges to the cgroup */
 	int64_t memory_available, memory_limit; /* -1 not known; limit of the cgroup, INT64_MAX = none */
 	unsigned cpus, wanted_threads;          /* cpus: CPUs that this process may use; 0 = not known */
 	double cpu_quota;                       /* of the cgroup, in CPUs; 0 = none */
@@ -112,11 +113,13 @@ struct ow_link_facts {
 	bool stamp_active;                   /* the card timestamps all packets now */
 	int phc;                             /* number of its clock, -1 = none */
 	int phc_error;
-	int64_t phc_ahead_ns;                      /* relative to this host's clock */
-	unsigned queues, irqs, irq_cpus;           /* for receiving; 0 = not known */
-	bool wants_hardware;                       /* the configuration asks for hardware timestamps */
-	bool wants_kernel;                         /* the configuration asks for recording in the kernel */
-	bool faces_away;                           /* all its segments have 'facing: away' */
+	int64_t phc_ahead_ns;            /* relative to this host's clock */
+	unsigned queues, irqs, irq_cpus; /* for receiving; 0 = not known */
+	bool wants_hardware;             /* the configuration asks for hardware timestamps */
+	bool wants_kernel;               /* it is to be recorded in the kernel, and may be */
+	const char *needs_ring;          /* why the configuration excludes that although it asks for it, or NULL */
+	const char *mixed_with; /* an interface of a segment of it that is recorded in the other way, or NULL */
+	bool faces_away;        /* all its segments have 'facing: away' */
 	uint64_t capture_ring, capture_ring_usual; /* bytes for each thread: as configured, and as the speed asks for */
 	uint64_t capture_speed;                    /* bit/s that it follows; 0 = not known */
 };

@@ -82,14 +82,16 @@ static void judge_memory(struct ow_diagnoses *findings, const struct ow_host_fac
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "memory");
 	double wanted = (double)(facts->wanted_memory + facts->wanted_ring);
 	bool limited = facts->memory_limit >= 0 && facts->memory_limit != INT64_MAX;
-	/* The kernel does not charge rings to the cgroup. */
-	if (limited && (double)facts->memory_limit < (double)facts->wanted_memory) {
+	/* The kernel charges the rings of processors to the cgroup, and those of packet sockets to nobody. */
+	double charged = (double)(facts->wanted_memory + facts->wanted_charged);
+	if (limited && (double)facts->memory_limit < charged) {
 		ow_found(f, OW_VERDICT_PROBLEM,
-		         "the cgroup has %.0f MiB, the interval packets of a point take %.0f MiB",
-		         (double)facts->memory_limit / MIB, (double)facts->wanted_memory / MIB);
+		         "the cgroup has %.0f MiB, the interval packets of a point%s take %.0f MiB",
+		         (double)facts->memory_limit / MIB, facts->wanted_charged ? " and its rings in the kernel" : "",
+		         charged / MIB);
 		ow_means(f, "The kernel kills the point when traffic fills them.");
 		ow_fix(f, "systemctl set-property UNIT MemoryMax=%.0fM  # or 'memory:' in the configuration",
-		       1.5 * (double)facts->wanted_memory / MIB);
+		       1.5 * charged / MIB);
 		return;
 	}
 	if (facts->memory_available < 0) {

@@ -208,6 +208,26 @@ static void judge_capture_ring(struct ow_diagnoses *findings, const struct ow_li
 	}
 }
 
+/* Only if it is not as the configuration seems to say. */
+static void judge_capture_kind(struct ow_diagnoses *findings, const struct ow_link_facts *l)
+{
+	if (!l->needs_ring && !l->mixed_with)
+		return;
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "capture");
+	if (l->mixed_with) {
+		ow_found(f, OW_VERDICT_WARNING, "recorded %s, and %s of the same segment %s%s%s",
+		         l->wants_kernel ? "in the kernel" : "through a ring", l->mixed_with,
+		         l->wants_kernel ? "through a ring" : "in the kernel", l->needs_ring ? "; " : "",
+		         l->needs_ring ? l->needs_ring : "");
+		ow_means(f, "Their times differ by up to a microsecond, on a busy host by more, and so do delays.");
+		ow_fix(f, "# the same 'capture:' for both in the configuration");
+	} else {
+		ow_found(f, OW_VERDICT_WARNING, "through a ring: %s", l->needs_ring);
+		ow_means(f, "The configuration asks for recording in the kernel; a ring takes its place.");
+		ow_fix(f, "# no 'capture: kernel' for this interface, or nothing that needs a ring");
+	}
+}
+
 /* Queues that are there by default, and not to slow traffic down. */
 static bool is_usual_queue(const char *qdisc)
 {
@@ -319,6 +339,7 @@ void ow_judge_link(struct ow_diagnoses *findings, const struct ow_link_facts *fa
 	ow_judge_offloads(findings, facts, host);
 	judge_ring(findings, facts);
 	judge_capture_ring(findings, facts);
+	judge_capture_kind(findings, facts);
 	judge_queue(findings, facts);
 	judge_queues(findings, facts, host, clock);
 	judge_drops_in(findings, facts);

@@ -107,7 +107,7 @@ void ow_judge_trial(struct ow_diagnoses *findings, const struct ow_link_facts *l
 	if (t->note[0]) {
 		f = ow_diagnoses_add(findings, l->name, "trial_kernel");
 		ow_found(f, OW_VERDICT_WARNING, "not recorded in the kernel: %s", t->note);
-		ow_means(f, "A ring takes its place. Its times differ by less than a microsecond.");
+		ow_means(f, "A ring takes its place. Its times differ by up to a microsecond, on a busy host by more.");
 		ow_fix(f, "# see kernel_capture above");
 	}
 	if (t->uncut) {

@@ -130,8 +130,10 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 			ow_daemon_log(d, OW_EVENT_WARNING, "not recorded in the kernel: %s",
 			              ow_recorder_note(d->recorder, i));
 	}
-	if (r == 0)
+	if (r == 0) {
+		ow_daemon_log_mixes(d);
 		r = check_directions(d, err);
+	}
 	if (r == 0)
 		r = add_flows(d, err);
 	if (r == 0)

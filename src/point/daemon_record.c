@@ -29,6 +29,20 @@ static void log_outage(struct ow_daemon *d, uint32_t source, bool is_new)
 	              outage->cause + strcspn(outage->cause, " ") + 1, lasted);
 }
 
+void ow_daemon_log_mixes(struct ow_daemon *d)
+{
+	for (unsigned i = 0; i < d->config->segment_count; i++) {
+		const struct ow_config_segment *s = &d->config->segments[i];
+		const char *name[2];
+		if (ow_recorder_mixes(d->recorder, s->interfaces, name))
+			ow_daemon_log(
+				d, OW_EVENT_WARNING,
+				"segment '%s': %s is recorded in the kernel and %s is not: their times differ by up to "
+				"a microsecond, on a busy host by more",
+				s->name, name[0], name[1]);
+	}
+}
+
 /* Lanes with a source that was away do not know what passed. */
 static void enter_outages(struct ow_daemon *d)
 {

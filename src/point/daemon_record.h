@@ -13,6 +13,8 @@ struct ow_chunk;
  * ended. Frees the chunks.
  */
 void ow_daemon_lanes_take(struct ow_daemon *daemon, struct ow_chunk *chunks, int64_t passed_ns);
+/* Logs what a segment measures with times that are taken at two kinds of places. */
+void ow_daemon_log_mixes(struct ow_daemon *daemon);
 void ow_daemon_lanes_tick(struct ow_daemon *daemon);
 /* The same peer is connected again. */
 void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);

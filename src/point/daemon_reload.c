@@ -161,6 +161,7 @@ static void apply(struct ow_daemon *d, const struct ow_config *next, char **conn
 		change_peer(d->peers[i], next, connects[i]);
 	free(connects);
 	share_memory(d);
+	ow_daemon_log_mixes(d);
 	ow_daemon_log(d, OW_EVENT_NOTICE, "%s was read again: segments: %u unchanged, %u changed, %u new, %u removed",
 	              next->path, change.same, change.changed, change.added, change.removed);
 }

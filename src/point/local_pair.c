@@ -342,7 +342,7 @@ uint64_t ow_local_pair_untimed(const struct ow_local_pair *pair, unsigned source
 
 const char *ow_local_pair_note(const struct ow_local_pair *pair, unsigned source)
 {
-	return ow_recorder_note(pair->recorder, source);
+	return pair->note[source];
 }
 
 void ow_local_pair_counts(const struct ow_local_pair *pair, unsigned source, struct ow_recorder_counts *ret_counts)

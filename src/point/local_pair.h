@@ -83,7 +83,7 @@ size_t ow_local_pair_lanes(const struct ow_local_pair *pair);
 void ow_local_pair_total(const struct ow_local_pair *pair, size_t lane, struct ow_interval_result *ret_total);
 /* For each source: 0 = from, 1 = to. Frames of a file without a time (0) are ignored. */
 uint64_t ow_local_pair_untimed(const struct ow_local_pair *pair, unsigned source);
-/* As ow_recorder_note. */
+/* As ow_recorder_note. If one cannot be recorded in the kernel, neither is: their times would be of two kinds. */
 const char *ow_local_pair_note(const struct ow_local_pair *pair, unsigned source);
 void ow_local_pair_counts(const struct ow_local_pair *pair, unsigned source, struct ow_recorder_counts *ret_counts);
 /* Whether neither interface is there now; err has the reason. */

@@ -213,6 +213,26 @@ static int check_link_types(const struct ow_local_pair *pair, const struct ow_so
 	return 0;
 }
 
+static int open_recorder(struct ow_local_pair *pair, struct ow_source_options sources[OW_LOCAL_PAIR_SIDES],
+                         struct ow_error *err)
+{
+	const char *name[2];
+	int r = ow_recorder_open(sources, OW_LOCAL_PAIR_SIDES, &pair->recorder, err);
+	for (unsigned i = 0; r == 0 && i < OW_LOCAL_PAIR_SIDES; i++)
+		snprintf(pair->note[i], OW_IFACE_NOTE, "%s", ow_recorder_note(pair->recorder, i));
+	if (r < 0 || !ow_recorder_mixes(pair->recorder, UINT32_MAX, name))
+		return r;
+	for (unsigned i = 0; i < OW_LOCAL_PAIR_SIDES; i++) {
+		if (!pair->note[i][0])
+			snprintf(pair->note[i], OW_IFACE_NOTE, "%.60s: %.60s is not, and their times would differ",
+			         name[0], name[1]);
+		sources[i].live.kind = OW_IFACE_AUTO;
+	}
+	ow_recorder_free(pair->recorder);
+	pair->recorder = NULL;
+	return ow_recorder_open(sources, OW_LOCAL_PAIR_SIDES, &pair->recorder, err);
+}
+
 int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_pair,
                          struct ow_error *err)
 {
@@ -241,7 +261,7 @@ int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_
 		ow_streams_close(&options->from.streams);
 		ow_streams_close(&options->to.streams);
 	} else {
-		r = ow_recorder_open(sources, OW_LOCAL_PAIR_SIDES, &pair->recorder, err);
+		r = open_recorder(pair, sources, err);
 	}
 	ow_lane_logs_init(&pair->logs, pair->recorder, OW_LOCAL_PAIR_SIDES);
 	const char *name = r == 0 && !pair->options.forward ? ow_recorder_undirected(pair->recorder, UINT32_MAX) : NULL;

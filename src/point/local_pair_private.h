@@ -74,10 +74,11 @@ struct ow_local_pair {
 	int64_t split;   /* 1 if an interval was split at the end of the run: later numbers are one higher */
 	int64_t end_ns;  /* packets that were sent from here on do not count, */
 	int64_t stop_ns; /* and from here on nothing is used; INT64_MAX = open */
-	uint64_t untimed[OW_LOCAL_PAIR_SIDES]; /* frames of a file without a time */
-	int64_t over_ns[OW_LOCAL_PAIR_SIDES];  /* end of a file or stream; INT64_MAX = open */
-	bool streams;                          /* captures that are still being written, */
-	int64_t first_ns;                      /* which both have begun then, */
+	uint64_t untimed[OW_LOCAL_PAIR_SIDES];         /* frames of a file without a time */
+	char note[OW_LOCAL_PAIR_SIDES][OW_IFACE_NOTE]; /* why it is not recorded in the kernel */
+	int64_t over_ns[OW_LOCAL_PAIR_SIDES];          /* end of a file or stream; INT64_MAX = open */
+	bool streams;                                  /* captures that are still being written, */
+	int64_t first_ns;                              /* which both have begun then, */
 	struct ow_stream_sides sides;
 	int64_t shift_ns;                /* and the times of `to` are moved by this */
 	bool met;                        /* streams: some packet has matched, so that their times can be compared */

@@ -224,6 +224,18 @@ const char *ow_recorder_note(const struct ow_recorder *recorder, unsigned source
 	return "";
 }
 
+bool ow_recorder_mixes(const struct ow_recorder *recorder, uint32_t sources, const char *ret_name[2])
+{
+	ret_name[0] = ret_name[1] = NULL;
+	for (unsigned i = 0; i < recorder->members; i++) {
+		const struct ow_recorder_member *member = recorder->member[i];
+		if (sources >> member->source & 1 && !member->file)
+			ret_name[strcmp(ow_iface_kind_name(member->live), "kernel") != 0] =
+				recorder->name[member->source];
+	}
+	return ret_name[0] && ret_name[1];
+}
+
 const char *ow_recorder_undirected(const struct ow_recorder *recorder, uint32_t sources)
 {
 	for (unsigned i = 0; i < recorder->members; i++) {

@@ -116,6 +116,11 @@ void ow_recorder_free(struct ow_recorder *recorder);
 
 /* Why a source that was to be recorded in the kernel is not; "" = it is, or was not to be. */
 const char *ow_recorder_note(const struct ow_recorder *recorder, unsigned source);
+/*
+ * Whether some of these sources are recorded in the kernel and others are not: their times are taken at different places
+ * (docs/capture.md). ret_name: one of the first, and one of the others.
+ */
+bool ow_recorder_mixes(const struct ow_recorder *recorder, uint32_t sources, const char *ret_name[2]);
 /* The first of these sources whose frames have no direction (see ow_lane_options.heading), or NULL. */
 const char *ow_recorder_undirected(const struct ow_recorder *recorder, uint32_t sources);
 /* Adds a lane; its number is not used again. It gets every frame that was timestamped after this call. An error names

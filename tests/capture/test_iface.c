@@ -454,6 +454,15 @@ static void rings_follow_the_speed(void **state)
 	assert_int_equal(ow_iface_ring_bytes(10 * gbit, 1, 64 * gib), 256 << 20);
 	assert_int_equal(ow_iface_ring_bytes(10 * gbit, 4, 64 * gib), 64 << 20);
 	assert_int_equal(ow_iface_ring_bytes(40 * gbit, 1, 64 * gib), gib);
+	/* Of each processor, when recorded in the kernel: a power of two, and 512 MiB for all of them. */
+	assert_int_equal(ow_iface_kernel_ring(64 << 20, 2, 64 * gib), 64 << 20);
+	assert_int_equal(ow_iface_kernel_ring(64 << 20, 8, 64 * gib), 64 << 20);
+	assert_int_equal(ow_iface_kernel_ring(64 << 20, 9, 64 * gib), 32 << 20);
+	assert_int_equal(ow_iface_kernel_ring(64 << 20, 128, 64 * gib), 4 << 20);
+	assert_int_equal(ow_iface_kernel_ring(64 << 20, 4096, 64 * gib), 1 << 20);
+	assert_int_equal(ow_iface_kernel_ring(64 << 20, 2, gib), 32 << 20);
+	assert_int_equal(ow_iface_kernel_ring(gib, 1, 64 * gib), 256 << 20);
+	assert_int_equal(ow_iface_kernel_ring(100 << 20, 1, 64 * gib), 64 << 20);
 	assert_int_equal(ow_iface_ring_bytes(400 * gbit, 1, 64 * gib), OW_IFACE_RING_MAX);
 	assert_int_equal(ow_iface_ring_bytes(40 * gbit, 1, 2 * gib), 128 << 20);
 	assert_int_equal(ow_iface_ring_bytes(40 * gbit, 8, 2 * gib), 64 << 20);

@@ -6,6 +6,7 @@
 #include "capture/filter.h"
 #include "capture/file/reader.h"
 #include "capture/iface/iface.h"
+#include "capture/iface/kernel_layout.h"
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -427,6 +428,53 @@ static void what_has_no_room_is_counted(void **state)
 	close_all(seen, 1);
 }
 
+/*
+ * What the rings of the usual size keep while nobody reads for 100 ms, at a million packets a second of 500 bytes: all of
+ * them, even if one processor handles all; on hosts with smaller rings (ow_iface_kernel_ring), if all processors do.
+ */
+static void a_stall(void **state)
+{
+	(void)state;
+	enum { PACKETS = 100000, BYTES = 500 };
+	uint64_t all, record = ow_kernel_next(0, BYTES);
+	size_t ring = ow_iface_kernel_ring_here(OW_IFACE_RING_BYTES, &all);
+	assert_true(all / record >= PACKETS);
+	/* By the sizes alone, for hosts that this is not. */
+	for (unsigned processors = 1; processors <= 256; processors++) {
+		uint64_t bytes = ow_iface_kernel_ring(OW_IFACE_RING_BYTES, processors, UINT64_C(2) << 30);
+		assert_true(processors * (bytes / record) >= PACKETS);
+		assert_true(processors > 8 ||
+		            ow_iface_kernel_ring(OW_IFACE_RING_BYTES, processors, UINT64_C(8) << 30) / record >=
+		                    PACKETS);
+	}
+	if (ring < OW_IFACE_RING_BYTES)
+		skip();
+	struct ow_iface_options options = {.kind = OW_IFACE_KERNEL, .name = "v1"};
+	struct ow_iface_frame batch[ROOM];
+	struct ow_iface_counts counts;
+	struct ow_iface *live;
+	uint8_t frame[BYTES];
+	cpu_set_t before, one;
+	assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+	int fd = netns_sender("v0"), n;
+	assert_int_equal(ow_iface_open(&options, &live, NULL), 0);
+	netns_frame(frame, sizeof frame, 1, 1);
+	for (uint32_t i = 0; i < PACKETS; i++)
+		netns_send(fd, frame, sizeof frame);
+	do
+		n = ow_iface_read(live, 20, batch, ROOM, NULL);
+	while (n > 0);
+	ow_iface_counts(live, &counts);
+	assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+	assert_int_equal(counts.frames, PACKETS);
+	assert_int_equal(counts.dropped, 0);
+	ow_iface_close(live);
+	close(fd);
+}
+
 static void send_on(int processor, uint32_t count)
 {
 	uint8_t frame[200];
@@ -537,6 +585,7 @@ int main(void)
 		ON_VETH(behind_a_queue),
 		ON_VETH(tcp_is_cut_while_nobody_needs_more),
 		ON_VETH(what_has_no_room_is_counted),
+		ON_VETH(a_stall),
 		ON_VETH(processors_are_merged),
 		ON_VETH(a_ring_takes_its_place),
 		ON_VETH(outages),

@@ -354,6 +354,11 @@ static void test_memory(void **state)
 	host_is(&h, "memory", OK, "not known", NULL);
 	h.memory_limit = 255 << 20;
 	host_is(&h, "memory", PROBLEM, "cgroup has 255 MiB", "MemoryMax=384M");
+	h.memory_limit = 300 << 20;
+	h.wanted_ring = h.wanted_charged = 128u << 20; /* those of processors are */
+	host_is(&h, "memory", PROBLEM, "and its rings in the kernel take 384 MiB", "MemoryMax=576M");
+	h.wanted_ring = 64u << 20;
+	h.wanted_charged = 0;
 	h.memory_limit = INT64_MAX;
 	h.memory_available = 319 << 20;
 	host_is(&h, "memory", WARNING, "319 MiB available, interval packets and rings take 320 MiB", "# a smaller");
@@ -549,6 +554,24 @@ static void test_capture_ring(void **state)
 	link_is(&l, "ring", WARNING, "16 MiB, 7 ms of 10000 Mb/s", "'ring: 256MiB'");
 	l.capture_speed = 0;
 	link_is(&l, "ring", NOTE, "16 MiB, real speed not known", "'ring: 256MiB'");
+}
+
+static void test_capture_kind(void **state)
+{
+	(void)state;
+	struct ow_diagnoses findings = {0};
+	struct ow_link_facts l = good_link();
+	judge_link(&findings, &l);
+	expect_none(&findings, "capture");
+	l.needs_ring = "several threads need a ring";
+	link_is(&l, "capture", WARNING, "through a ring: several threads", "# no 'capture: kernel'");
+	l.mixed_with = "eth8";
+	link_is(&l, "capture", WARNING, "recorded through a ring, and eth8 of the same segment in the kernel; several",
+	        "# the same 'capture:'");
+	l.needs_ring = NULL;
+	l.wants_kernel = true;
+	link_is(&l, "capture", WARNING, "recorded in the kernel, and eth8 of the same segment through a ring",
+	        "# the same 'capture:'");
 }
 
 static void test_queue(void **state)
@@ -921,6 +944,7 @@ int main(void)
 		cmocka_unit_test(test_mtu),
 		cmocka_unit_test(test_ring_and_drops),
 		cmocka_unit_test(test_capture_ring),
+		cmocka_unit_test(test_capture_kind),
 		cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_offloads),

@@ -2,6 +2,7 @@
 """oneway live on a router, beside captures of the same packets and oneway match; and what it says when it cannot."""
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -241,6 +242,95 @@ class AgreesWithMatch(OnRouter):
     def test_tcp_recorded_in_the_kernel(self):
         self.kernel_records()
         self.compare(self.tcp, True, None, "--capture", "kernel")
+
+
+class InTheKernel(OnRouter):
+    """What recording in the kernel leaves, and what it says when it does not take place."""
+
+    BPF = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "s390x": 351, "ppc64le": 361}.get(os.uname().machine)
+    FROM_ID = {"prog_id": 13, "map_id": 14}  # BPF_PROG_GET_FD_BY_ID, BPF_MAP_GET_FD_BY_ID
+
+    def setUp(self):
+        super().setUp()
+        self.kernel_records()
+
+    def objects(self, pid):
+        """Programs and maps that a process holds: their kind and id in the kernel."""
+        found = set()
+        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/fdinfo/{fd}") as info:
+                found |= {(key, int(value)) for key, value in (line.split(":", 1) for line in info if ":" in line) if key in self.FROM_ID}
+        return found
+
+    def exists(self, kind, number):
+        attributes = ctypes.create_string_buffer(struct.pack("=III", number, 0, 0), 128)
+        fd = ctypes.CDLL(None, use_errno=True).syscall(self.BPF, self.FROM_ID[kind], attributes, 128)
+        if fd < 0:
+            self.assertEqual(ctypes.get_errno(), errno.ENOENT)
+            return False
+        os.close(fd)
+        return True
+
+    def sockets(self):
+        return len(self.network.run(self.network.router, "cat", "/proc/net/packet").splitlines())
+
+    def test_nothing_is_left_when_it_is_killed(self):
+        if not self.BPF:
+            self.skipTest("the number of bpf(2) is not known here")
+        before = self.sockets()
+        live = Live(self, "--from", "r1", "--to", "r2", "--interval", "200ms", "--capture", "kernel")
+        live.wait()
+        objects = self.objects(live.process.pid)
+        self.assertEqual(sorted(kind for kind, _ in objects if kind == "prog_id"), ["prog_id"] * 2)
+        self.assertGreaterEqual(len(objects), 2 * 3, objects)
+        self.assertEqual([o for o in objects if not self.exists(*o)], [])
+        self.assertEqual(self.sockets(), before + 2)
+        live.process.kill()
+        live.process.wait()
+        # The kernel frees them when no processor can use them any more.
+        end = time.monotonic() + PATIENCE
+        while (left := [o for o in objects if self.exists(*o)] or self.sockets() != before) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertFalse(left)
+        self.assertNotIn("PROMISC", self.network.run(self.network.router, "ip", "link"))
+
+    def test_both_ends_or_none(self):
+        """Times of two kinds are never compared: an interface that a ring has to record takes the other one along."""
+        n = self.network
+        try:
+            n.run(n.router, "ip", "tuntap", "add", "dev", "t0", "mode", "tun")
+        except subprocess.CalledProcessError as error:
+            self.skipTest(error.stderr)
+        n.run(n.router, "ip", "link", "set", "t0", "up")
+        live = Live(self, "--from", "r1", "--to", "t0", "--interval", "200ms", "--capture", "kernel")
+        live.wait()
+        self.assertFalse(self.objects(live.process.pid))
+        live.end()
+        self.assertIn("warning: not recorded in the kernel: t0: only Ethernet is recorded in the kernel\n", live.errors)
+        self.assertIn("warning: not recorded in the kernel: r1: t0 is not, and their times would differ\n", live.errors)
+
+    def test_a_point_says_what_differs(self):
+        """A filter needs a ring, with a configuration as with options; and a segment with times of two kinds is named."""
+        n = self.network
+        self.assertEqual(command.oneway("point", "keygen", "--psk", self.path("lab.psk")).returncode, 0)
+        with open(self.path("point.yaml"), "w") as f:
+            f.write(f"point: london\npsk: {self.path('lab.psk')}\ninterfaces:\n  - {{name: r1, capture: kernel}}\n"
+                    "  - {name: r2, capture: kernel, filter: udp}\nsegments:\n  - name: x\n    peer: paris\n"
+                    "    connect: 127.0.0.1:9\n    interfaces: [r1, r2]\n")
+        with open(self.path("log"), "w+") as log:
+            point = n.start(n.router, command.PROGRAM, "point", "-c", self.path("point.yaml"), stdout=subprocess.DEVNULL, stderr=log)
+            self.addCleanup(point.wait)
+            self.addCleanup(point.kill)
+            end = time.monotonic() + PATIENCE
+            while "segment 'x'" not in (said := os.pread(log.fileno(), 1 << 16, 0).decode()) and time.monotonic() < end:
+                self.assertIsNone(point.poll(), said)
+                time.sleep(0.05)
+        self.assertIn("not recorded in the kernel: r2: filters of an interface need a ring", said)
+        self.assertIn("segment 'x': r1 is recorded in the kernel and r2 is not: their times differ", said)
+        live = Live(self, "--from", "r1", "--to", "r2", "--interval", "200ms", "--capture", "kernel", "--filter", "udp")
+        live.wait()
+        live.end()
+        self.assertIn("not recorded in the kernel: r2: filters of an interface need a ring", live.errors)
 
 
 class HeldUp(OnRouter):

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include "capture/iface/iface_ops.h"
+#include "capture/iface/kernel_layout.h"
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -81,6 +82,38 @@ size_t ow_iface_usual_ring(const char *name, unsigned threads)
 {
 	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	return ow_iface_ring_bytes(ow_iface_speed(name), threads, memory);
+}
+
+const char *ow_iface_needs_ring(const struct ow_iface_options *options)
+{
+	return options->filter                           ? "filters of an interface need a ring"
+	       : options->fanout || options->threads > 1 ? "several threads need a ring"
+	       : options->hardware_stamps                ? "hardware timestamps need a ring"
+	       : options->snaplen                        ? "snapshot lengths need a ring"
+	                                                 : NULL;
+}
+
+/* The verifier allows offsets below 512 MiB. */
+#define KERNEL_RING_MAX (256u << 20)
+
+size_t ow_iface_kernel_ring(size_t bytes, unsigned processors, uint64_t memory)
+{
+	uint64_t most = memory / OW_IFACE_RING_SHARE, size = OW_IFACE_KERNEL_LEAST;
+	uint64_t all = bytes > OW_IFACE_KERNEL_BYTES ? bytes : OW_IFACE_KERNEL_BYTES;
+	most = most < all ? most : all;
+	while (2 * size <= bytes && 2 * size * processors <= most && 2 * size <= KERNEL_RING_MAX)
+		size *= 2;
+	return size;
+}
+
+size_t ow_iface_kernel_ring_here(size_t bytes, uint64_t *ret_all)
+{
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	unsigned processors = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
+	size_t ring = ow_iface_kernel_ring(bytes, processors, memory);
+	if (ret_all)
+		*ret_all = (uint64_t)processors * (ring + OW_KERNEL_ROOM);
+	return ring;
 }
 
 void ow_iface_close(struct ow_iface *live)

@@ -77,6 +77,15 @@ struct ow_iface_options {
 size_t ow_iface_ring_bytes(uint64_t speed, unsigned threads, uint64_t memory);
 /* The same for an interface of this host. */
 size_t ow_iface_usual_ring(const char *name, unsigned threads);
+/*
+ * The ring of each processor, if an interface is recorded in the kernel with rings of `bytes`: a power of two. All of them
+ * together get at most OW_IFACE_KERNEL_BYTES (or `bytes`, if that is more), and a sixteenth of the memory of the host.
+ */
+#define OW_IFACE_KERNEL_BYTES ((size_t)512 << 20)
+#define OW_IFACE_KERNEL_LEAST ((size_t)1 << 20)
+size_t ow_iface_kernel_ring(size_t bytes, unsigned processors, uint64_t memory);
+/* The same on this host. ret_all: the memory of all of them; may be NULL. */
+size_t ow_iface_kernel_ring_here(size_t bytes, uint64_t *ret_all);
 /* Bit/s of a link; 0 = unknown. What a veth claims is the speed of no link. */
 uint64_t ow_iface_speed(const char *name);
 
@@ -110,11 +119,15 @@ const char *ow_iface_name(const struct ow_iface *live);
 #define OW_IFACE_NOTE 256
 const char *ow_iface_note(const struct ow_iface *live);
 
+/* What of these options needs a ring in place of recording in the kernel: "filters of an interface need a ring"; NULL = nothing. */
+const char *ow_iface_needs_ring(const struct ow_iface_options *options);
 /*
  * Whether this host can record interfaces in the kernel (kernel.c). Opening a source needs CAP_BPF, CAP_PERFMON and
  * CAP_NET_RAW, reading it nothing. 0; -ENOTSUP: not with this kernel or build; or another negative errno.
  */
 int ow_iface_kernel_possible(struct ow_error *err);
+/* The version of the library that it needs; NULL: it cannot be loaded, or this build does without. */
+const char *ow_iface_kernel_library(struct ow_error *err);
 
 /*
  * How far it may be read ahead of the other sources, because what is not read waits: INT64_MAX = some intervals (files). 0 =

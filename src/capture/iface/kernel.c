@@ -269,11 +269,9 @@ static void kernel_free(struct ow_iface *live)
 static int start(struct source *s, const struct ow_iface_options *options, struct ow_error *err)
 {
 	struct ow_iface *live = &s->live;
-	if (options->filter || options->snaplen || options->fanout || options->hardware_stamps)
-		return ow_error_set(err, ENOTSUP, "%s: %s", live->name,
-		                    options->filter   ? "filters of an interface need a ring"
-		                    : options->fanout ? "several threads need a ring"
-		                                      : "snapshot lengths and hardware timestamps need a ring");
+	const char *why = ow_iface_needs_ring(options);
+	if (why)
+		return ow_error_set(err, ENOTSUP, "%s: %s", live->name, why);
 	int r = ow_interface_open(&s->interface, live, err);
 	if (r == 0 && live->linktype != OW_INTERFACE_ETHERNET)
 		r = ow_error_set(err, ENOTSUP, "%s: only Ethernet is recorded in the kernel", live->name);

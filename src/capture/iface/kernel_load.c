@@ -14,11 +14,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define RING_BYTES_MIN (1u << 20)
-#define RING_BYTES_MAX (256u << 20) /* the verifier allows offsets below 512 MiB */
-/* All rings of an interface, unless one of the usual size is larger. */
-#define INTERFACE_BYTES ((size_t)512 << 20)
-
 /* The compiled program: made by tools/embed-object. */
 extern const unsigned char ow_kernel_object[];
 extern const size_t ow_kernel_object_bytes;
@@ -37,6 +32,7 @@ static struct {
 	void *(*initial_value)(struct bpf_map *, size_t *);
 	int (*map_fd)(const struct bpf_map *);
 	int (*program_fd)(const struct bpf_program *);
+	const char *(*version)(void);
 } bpf;
 
 static int load_library(struct ow_error *err)
@@ -54,11 +50,18 @@ static int load_library(struct ow_error *err)
 		{"bpf_map__initial_value", &bpf.initial_value},
 		{"bpf_map__fd", &bpf.map_fd},
 		{"bpf_program__fd", &bpf.program_fd},
+		{"libbpf_version_string", &bpf.version},
 	};
 	int r = ow_library_load("libbpf.so.1", functions, sizeof functions / sizeof *functions, err);
 	if (r == 0)
 		bpf.set_print(NULL); /* it would write to standard error */
 	return r;
+}
+
+const char *ow_iface_kernel_library(struct ow_error *err)
+{
+	const char *version = load_library(err) == 0 ? bpf.version() : NULL;
+	return version && *version == 'v' ? version + 1 : version;
 }
 
 /* In another time namespace, the monotonic clock of this process is not that of the kernel. */
@@ -84,18 +87,6 @@ static int check_host(struct ow_error *err)
 	return 0;
 }
 
-/* All rings together get at most a part of the host's memory. */
-static size_t choose_size(size_t bytes, unsigned processors)
-{
-	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t most = memory / OW_IFACE_RING_SHARE, size = RING_BYTES_MIN;
-	size_t all = bytes > INTERFACE_BYTES ? bytes : INTERFACE_BYTES;
-	most = most < all ? most : all;
-	while (2 * size <= bytes && 2 * size * processors <= most && 2 * size <= RING_BYTES_MAX)
-		size *= 2;
-	return size;
-}
-
 static int set_up(struct ow_kernel *kernel, size_t bytes, struct ow_error *err)
 {
 	size_t size = 0;
@@ -103,7 +94,8 @@ static int set_up(struct ow_kernel *kernel, size_t bytes, struct ow_error *err)
 	if (processors < 1)
 		return ow_error_set(err, ENOTSUP, "the number of processors is not known");
 	kernel->processors = (unsigned)processors;
-	kernel->ring_bytes = choose_size(bytes, kernel->processors);
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	kernel->ring_bytes = ow_iface_kernel_ring(bytes, kernel->processors, memory);
 	kernel->stride = kernel->ring_bytes + OW_KERNEL_ROOM;
 	struct bpf_map *data = bpf.find_map(kernel->object, ".rodata");
 	struct bpf_map *positions = bpf.find_map(kernel->object, "positions");
@@ -187,7 +179,7 @@ void ow_kernel_unload(struct ow_kernel *kernel)
 int ow_iface_kernel_possible(struct ow_error *err)
 {
 	struct ow_kernel kernel;
-	int r = ow_kernel_load(RING_BYTES_MIN, &kernel, err);
+	int r = ow_kernel_load(OW_IFACE_KERNEL_LEAST, &kernel, err);
 	if (r == 0)
 		ow_kernel_unload(&kernel);
 	return r;
