@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "cli/web.h"
+#include "config/config.h"
 #include "sim/generator.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@
 #define HOLD_NS         (2 * OW_NS_PER_MS)
 
 struct arguments {
+	enum ow_iface_kind capture; /* AUTO or KERNEL */
 	struct ow_lab_options lab;
 	double seconds;
 	const char *store;
@@ -131,6 +133,9 @@ static const struct ow_option table[] = {
 	{"method", 0, "NAME", set_method, LAB(method), "fold (default), or rda as published."},
 	{"exact", 0, NULL, ow_option_flag, LAB(exact),
          "The points exchange the times of all packets: minimum, maximum, quantiles and reordering are exact."},
+	{"capture", 0, "HOW", NULL, offsetof(struct arguments, capture),
+         "How the points record: auto (default), through a ring; kernel, by programs in the kernel.",
+         ow_interface_keys},
 	{"seed", 0, "N", ow_option_count, LAB(seed), "Seed of the wire and of the generators. Default 1."},
 
 	{.help = "The wire, in each direction"},
@@ -312,6 +317,7 @@ int ow_cli_lab(int argc, char **argv)
 		operands = check(&args, &err);
 	if (operands < 0)
 		return ow_cli_refused("lab", operands, &err);
+	args.lab.kernel = args.capture == OW_IFACE_KERNEL;
 	args.lab.out = stdout;
 	args.lab.style = ow_terminal_style(stdout, false);
 	args.lab.warn = warn;

@@ -21,6 +21,7 @@ struct ow_lab_options {
 	uint64_t tcp, tcp_reverse; /* streams of iperf3 */
 	enum ow_lab_method method;
 	bool exact;           /* the points exchange all times */
+	bool kernel;          /* the points record in the kernel */
 	const char *captures; /* folder for captures of both hosts; NULL = none */
 	const char *plot;     /* picture; NULL = none */
 	const char *store;    /* folder for results.db and truth.json, a whole path; NULL = none */

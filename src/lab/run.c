@@ -90,6 +90,22 @@ static int64_t begin_of(struct ow_lab *lab)
 	return count >= OW_DIRECTIONS ? latest_ns : INT64_MAX;
 }
 
+/* A point that is not recorded in the kernel as it should be says so in its log. */
+static void warn_not_recorded(const struct ow_lab *lab)
+{
+	static const char sign[] = "not recorded in the kernel: ";
+	char text[8192], line[512];
+	for (int i = 0; i < OW_SIDES; i++) {
+		ssize_t length = pread(lab->point[i].log, text, sizeof text - 1, 0);
+		text[length > 0 ? length : 0] = 0;
+		const char *why = strstr(text, sign);
+		if (!why)
+			continue;
+		snprintf(line, sizeof line, "point %c: %.*s", i == OW_SIDE_A ? 'a' : 'b', (int)strcspn(why, "\n"), why);
+		lab->options->warn(line);
+	}
+}
+
 /* Once the points measure both directions, they see every packet. Their log shows this first; a result proves it. */
 static bool points_measure(struct ow_lab *lab)
 {
@@ -280,6 +296,7 @@ static int turn(struct ow_lab *lab, struct ow_error *err)
 			return r;
 	}
 	if (lab->phase == AGREEING && points_measure(lab)) {
+		warn_not_recorded(lab);
 		int r = ow_lab_start_traffic(lab, err);
 		if (r < 0)
 			return r;

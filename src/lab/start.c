@@ -107,8 +107,9 @@ static void write_config(const struct ow_lab *lab, bool a, int psk, char text[CO
 	                      "psk: /proc/self/fd/%d\n"
 	                      "output: json\n"
 	                      "interfaces:\n"
-	                      "  - name: " OW_LABNET_WIRE "\n",
-	                      a ? "a" : "b", psk);
+	                      "  - name: " OW_LABNET_WIRE "\n"
+	                      "    capture: %s\n",
+	                      a ? "a" : "b", psk, options->kernel ? "kernel" : "auto");
 	if (!a) {
 		snprintf(text + length, (size_t)(CONFIG_BYTES - length),
 		         "listen: " OW_LABNET_POINT_B ":" POINT_PORT "\n"

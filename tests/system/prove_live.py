@@ -6,6 +6,7 @@ the run, and what the wire did. Prints a row for each run of the lab; exit code 
     prove_live.py            the whole matrix, about ten minutes (make prove)
     prove_live.py --quick    a run of each kind, about a minute (a test of suite system)
     prove_live.py NAME...    these runs
+    prove_live.py --capture kernel ...    the points record in the kernel: the captures, through a ring, have other times
 
 Of each direction of a run, and of every interval in it: packets sent, received, matched (late ones are), lost and extra are equal, packet
 for packet; the mean delay is within 100 ns. Only where packets are identical (a SYN that is repeated: its options stay out of the
@@ -33,7 +34,10 @@ Proof = collections.namedtuple("Proof", "run packets lost late extra mean_ns amb
 MS = 10**6
 WAYS = ("a_to_b", "b_to_a")
 COUNTS = ("sent", "received", "matched", "lost", "extra")
-MEAN_NS = 100
+# By how much means may be apart: by what the points round; and if they record in the kernel, because those times are taken later,
+# and once in an interval long after the others, because the processor was taken away in between.
+MEAN_NS, KERNEL_NS, AWAY_NS = 100, 2000, 1000000
+FRAME_PACKETS = 46  # 64 KB by 1448: the packets of a superframe have one time
 EXACT_NS, QUANTILE_SHARE = 2000, 1e-3
 READY_NS = 50 * MS  # the goal
 TOO_SLOW = "this machine is too slow, or too busy"
@@ -88,14 +92,20 @@ def differences(where, live, exact, counts=COUNTS, shifted=0):
             yield f"{where}: {name} {live[name]}, not {exact[name]}"
 
 
-def mean_differs(where, live, exact, shifted=0):
+def apart(this, ns, packets):
+    """How far the mean of so many times that should be equal may be apart: so far, unless they are of two kinds."""
+    return KERNEL_NS + AWAY_NS / max(1, packets) if "kernel" in this.options else ns
+
+
+def mean_differs(this, where, live, exact, shifted=0):
     a, b = live["mean"], exact["mean"]
+    apart_ns = apart(this, MEAN_NS, exact["matched"])
     # Packets whose delay only one of them has, and how far they can move the mean.
     others = live["ambiguous"] + exact["ambiguous"] + 2 * shifted
     if a is None or b is None:
         if a != b and not others:
             yield f"{where}: mean {a} ns, not {b} ns"
-    elif abs(a - b) > MEAN_NS + others * exact["spread"] / max(1, exact["matched"] - others):
+    elif abs(a - b) > apart_ns + others * exact["spread"] / max(1, exact["matched"] - others):
         yield f"{where}: mean {a} ns, not {b} ns"
 
 
@@ -132,31 +142,31 @@ def in_order(way, results, length_ns):
             return
 
 
-def honest(where, result, exact, shifted):
+def honest(this, where, result, exact, shifted, over):
     """RDA as published may read only a part of the differences: it says so, and estimates. What it counts is true in any case."""
     if result["status"] == "measured":
-        yield from interval_differences(where, result, exact, shifted)
+        yield from interval_differences(this, where, result, exact, shifted, over)
         return
     if not result.get("cause"):
         yield f"{where}: {result['status']}, but not why"
     if result["status"] == "unknown":
         return
-    if result["sample"]["total_sent"] != exact["sent"]:
+    if abs(result["sample"]["total_sent"] - exact["sent"]) > over:
         yield f"{where}: sent {result['sample']['total_sent']}, not {exact['sent']}"
     if not 0 <= result["coverage"] <= 1:
         yield f"{where}: coverage {result['coverage']}"
 
 
-def interval_differences(where, result, exact, shifted):
+def interval_differences(this, where, result, exact, shifted, over):
     # What was received in an interval is not what was received of an interval: match counts by the time of sending.
     live = {name: count(result, name) for name in ("sent", "matched", "lost")}
     live["mean"], live["ambiguous"] = result["delay_ns"]["mean"], result["ambiguous"]
-    yield from differences(where, live, exact, ("sent",))
-    yield from differences(where, live, exact, ("matched", "lost"), shifted)
-    yield from mean_differs(where, live, exact, shifted)
+    yield from differences(where, live, exact, ("sent",), over)
+    yield from differences(where, live, exact, ("matched", "lost"), shifted + over)
+    yield from mean_differs(this, where, live, exact, shifted + (over if live["sent"] != exact["sent"] else 0))
 
 
-def exact_differences(where, result, exact, segments):
+def exact_differences(this, where, result, exact, segments):
     """With all times, extremes, quantiles and order are those of the match. Their times are of other sockets."""
     if result["ambiguous"] or exact["ambiguous"] or not exact["matched"]:
         return
@@ -166,7 +176,7 @@ def exact_differences(where, result, exact, segments):
     live_delays = spread_of(result["delay_ns"])
     for name, value in exact["delays"].items():
         live = live_delays[name]
-        if value is not None and abs(live - value) > EXACT_NS + QUANTILE_SHARE * abs(value):
+        if value is not None and abs(live - value) > apart(this, EXACT_NS, 1) + QUANTILE_SHARE * abs(value):
             yield f"{where}: {name} of the delay {live} ns, not {value} ns"
     # match takes the packets of a frame with segments as sent at once; points know their order.
     if result["reordered"] < exact["reordered"] or (result["reordered"] != exact["reordered"] and not segments):
@@ -186,6 +196,8 @@ def check_way(this, way, results, pair, found):
     """Everything that must hold of one direction."""
     rda = "rda" in this.options
     shifted = sum(result["ambiguous"] or 0 for result in results)
+    # A frame that is recorded at the end of an interval may have a time before it and one after it.
+    over = FRAME_PACKETS if "kernel" in this.options else 0
     intervals = by_start(found, way)
     yield from in_order(way, results, this.interval_ns)
     starts = {result["start_ns"] for result in results}
@@ -197,20 +209,20 @@ def check_way(this, way, results, pair, found):
         exact = intervals.get(result["start_ns"], NOTHING)
         yield from conserved(where, result)
         if rda:
-            yield from honest(where, result, exact, shifted)
+            yield from honest(this, where, result, exact, shifted, over)
             continue
         if result["status"] != "measured":
             yield f"{where}: {result['status']}: {result.get('cause')}"
             continue
-        yield from interval_differences(where, result, exact, shifted)
+        yield from interval_differences(this, where, result, exact, shifted, over)
         if "--exact" in this.options:
-            yield from exact_differences(where, result, exact, "60M" in this.options)
+            yield from exact_differences(this, where, result, exact, "60M" in this.options)
     exact = plain(found[way]) if found[way] else NOTHING
     live, true = plain(pair["result"]), plain(pair["truth"])
     yield from differences(f"{way}, wire and match", true, exact)
     if not rda:
         yield from differences(f"{way}, points and match", live, exact)
-        yield from mean_differs(f"{way}, points and match", live, exact)
+        yield from mean_differs(this, f"{way}, points and match", live, exact)
 
 
 def drops(rows, summary):
@@ -237,7 +249,7 @@ def failed(this, done):
 def prove(this, folder):
     """Runs the lab with captures, matches them, compares."""
     lab = oneway("lab", "--json", "--seconds", this.seconds, "--wait", WAIT, *this.options, "--keep-captures", folder, timeout=300)
-    if lab.returncode:
+    if lab.returncode or "not recorded in the kernel" in lab.stderr:
         return failed(this, lab)
     with open(f"{folder}/lab.json", "w") as f:
         f.write(lab.stdout)
@@ -301,6 +313,7 @@ def put(proof):
 def main():
     parser = argparse.ArgumentParser(description="Proves the live results; see the head of this file.")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--capture", choices=("auto", "kernel"), default="auto", help="how the points record")
     parser.add_argument("--jobs", type=int, default=2, help="labs at a time; each has namespaces of its own")
     parser.add_argument("--keep", metavar="DIR", help="for captures and results of runs that differ")
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -313,7 +326,7 @@ def main():
         print("skipped: network namespaces are not permitted here (they need root)")
         return 77
     chosen = args.names or (QUICK if args.quick else [])
-    runs = [r for r in matrix() if not chosen or r.name in chosen]
+    runs = [r._replace(options=(*r.options, "--capture", args.capture)) for r in matrix() if not chosen or r.name in chosen]
     if len(runs) < len(chosen):
         parser.error(f"the runs are: {' '.join(r.name for r in matrix())}")
     print(f"{'':16} {'':8} {'':6} {'':6} {'':6} {'ambiguous':>9} {'mean off':>8} {'cost':>6} {'ready':>7} {'most':>6} {'>50ms':>5}")

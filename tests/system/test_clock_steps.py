@@ -387,14 +387,17 @@ class OneHost(command.Case):
     """oneway live: one clock stamps both interfaces, and is set."""
 
     def test_steps(self):
+        """Through a ring, and recorded in the kernel (or through a ring again, where that is not possible)."""
         clock = Clock(self.path("clock"))
         network = router.Router()
         self.addCleanup(network.close)
-        with open(self.path("out"), "w") as out:
-            live = network.start(network.router, command.PROGRAM, "live", "--json", "--from", "r1", "--to", "r2", "--interval", "200ms",
-                                 "--wait", "400ms", stdout=out, env={**os.environ, **clock.env()})
-        self.addCleanup(live.wait)
-        self.addCleanup(live.kill)
+        lives = {}
+        for capture in ("auto", "kernel"):
+            with open(self.path(capture), "w") as out:
+                lives[capture] = network.start(network.router, command.PROGRAM, "live", "--json", "--from", "r1", "--to", "r2", "--interval", "200ms",
+                                               "--wait", "400ms", "--capture", capture, stdout=out, env={**os.environ, **clock.env()})
+            self.addCleanup(lives[capture].wait)
+            self.addCleanup(lives[capture].kill)
         sender = network.python(network.one, TRAFFIC, "10.2.0.2")
         self.addCleanup(sender.wait)
         self.addCleanup(sender.kill)
@@ -403,9 +406,15 @@ class OneHost(command.Case):
         for size in sizes:
             clock.step(size)
             time.sleep(1.5)
-        live.send_signal(signal.SIGINT)
-        self.assertEqual(live.wait(timeout=points.PATIENCE), 0)
-        with open(self.path("out")) as out:
+        for live in lives.values():
+            live.send_signal(signal.SIGINT)
+        for capture, live in lives.items():
+            self.assertEqual(live.wait(timeout=points.PATIENCE), 0)
+            with self.subTest(capture):
+                self.check(self.path(capture), sizes)
+
+    def check(self, path, sizes):
+        with open(path) as out:
             results = [r for r in map(json.loads, out) if "status" in r and r["final"] and r["from"] == "r1"]
         numbers = [r["interval"] for r in results]
         self.assertEqual(numbers, list(range(len(numbers))), "every interval once, in order")

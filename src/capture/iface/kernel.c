@@ -269,17 +269,19 @@ static void kernel_free(struct ow_iface *live)
 static int start(struct source *s, const struct ow_iface_options *options, struct ow_error *err)
 {
 	struct ow_iface *live = &s->live;
-	const char *why = ow_iface_needs_ring(options);
-	if (why)
-		return ow_error_set(err, ENOTSUP, "%s: %s", live->name, why);
+	const char *excluded = ow_iface_needs_ring(options);
+	if (excluded)
+		return ow_error_set(err, ENOTSUP, "%s: %s", live->name, excluded);
 	int r = ow_interface_open(&s->interface, live, err);
 	if (r == 0 && live->linktype != OW_INTERFACE_ETHERNET)
 		r = ow_error_set(err, ENOTSUP, "%s: only Ethernet is recorded in the kernel", live->name);
-	if (r == 0)
-		r = ow_kernel_load(options->ring_bytes ? options->ring_bytes : ow_iface_usual_ring(live->name, 1),
-		                   &s->kernel, err);
 	if (r < 0)
 		return r;
+	struct ow_error why = {""};
+	r = ow_kernel_load(options->ring_bytes ? options->ring_bytes : ow_iface_usual_ring(live->name, 1), &s->kernel,
+	                   &why);
+	if (r < 0)
+		return ow_error_set(err, -r, "%s: %s", live->name, why.text);
 	s->part = calloc(s->kernel.processors, sizeof *s->part);
 	if (!s->part)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", live->name);
