@@ -196,6 +196,35 @@ static void every_length_and_protocol(void **state)
 	}
 }
 
+/* From nothing behind the addresses and the type to the longest that an interface takes; nothing in them is a packet. */
+static void shortest_and_longest(void **state)
+{
+	(void)state;
+	static uint8_t frame[65549];
+	static const size_t sizes[] = {14, 15, 18, 22, 33, 34, 54, 20000, 65535, 65536, 65549};
+	static const uint16_t types[] = {0x0800, 0x86dd, 0x8100, 0x88a8, 0};
+	netns_run("ip link set v0 mtu 65535 && ip link set v1 mtu 65535");
+	struct all_seen *seen = open_four(true);
+	int fd = netns_sender("v0");
+	for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+		for (size_t i = 0; i < sizeof frame; i++)
+			frame[i] = (uint8_t)(i * 31 + k);
+		frame[12] = (uint8_t)(types[k] >> 8);
+		frame[13] = (uint8_t)types[k];
+		frame[14] = types[k] == 0x86dd ? 0x60 : 0x45;
+		frame[20] = frame[23] = 6;
+		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+			netns_send(fd, frame, sizes[i]);
+	}
+	/* Where tags are incomplete, the kernel of the receiving end discards frames, before anybody can record them. */
+	for (int i = 0; i < 4; i++)
+		drain(&seen[i], 0);
+	assert_int_equal(seen[0].count, sizeof types / sizeof *types * (sizeof sizes / sizeof *sizes));
+	assert_true(seen[2].count > seen[0].count / 2);
+	close(fd);
+	close_four(seen);
+}
+
 /* Tags: in front of the packet where it is sent, beside it in the kernel where it is received. */
 static void tags(void **state)
 {
@@ -580,6 +609,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_VETH(every_length_and_protocol),
+		ON_VETH(shortest_and_longest),
 		ON_VETH(tags),
 		ON_VETH(the_zoo),
 		ON_VETH(behind_a_queue),
