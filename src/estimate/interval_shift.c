@@ -7,6 +7,8 @@
 #define CLEARLY      0.9  /* a higher quantile is taken if it costs less than this share */
 #define WORTH_IT     0.8  /* the shift changes if the new one costs less than this share */
 #define EARLIER_MOST 0.25 /* of the interval's length, at a boundary */
+#define LATER_MOST   0.5  /* the same; or, if that is more, */
+#define LATER_WAY    8    /* a part of the way */
 
 /* Packets a boundary in another interval, for 1 packet a nanosecond: the mean of |d - shift|. */
 static double cost_of(const int64_t *delay_ns, size_t count, int64_t shift_ns)
@@ -35,15 +37,21 @@ static int64_t best_of(const int64_t *sorted, size_t count, double *ret_cost)
 	return best;
 }
 
-int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t *delay_ns, size_t count)
+static double most_of(double current, double length, double best)
 {
-	double cost;
+	return fmin(best, current + fmax(LATER_MOST * length, (best - current) / LATER_WAY));
+}
+
+int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t least_ns, int64_t *delay_ns, size_t count)
+{
+	double cost, current = (double)current_ns, earliest = current - EARLIER_MOST * (double)length_ns;
 	if (!count)
-		return current_ns;
+		return least_ns >= current_ns ? current_ns : (double)least_ns < earliest ? (int64_t)earliest : least_ns;
 	ow_sort_times(delay_ns, count);
 	int64_t best = best_of(delay_ns, count, &cost);
 	if (cost >= WORTH_IT * cost_of(delay_ns, count, current_ns))
 		return current_ns;
-	double earliest = (double)current_ns - EARLIER_MOST * (double)length_ns;
+	if (best > current_ns && least_ns != OW_INTERVAL_SHIFT_FIRST)
+		return (int64_t)most_of(current, (double)length_ns, (double)best);
 	return (double)best < earliest ? (int64_t)earliest : best;
 }

@@ -16,9 +16,17 @@
  * Delays are raw: by the clocks of both points, the difference of the clocks included.
  */
 
+/* No delay was ever known. */
+#define OW_INTERVAL_SHIFT_FIRST INT64_MAX
+
 /*
  * The shift of the next boundary, from that of the last one and a sample of the delays of the last interval (any order;
- * the array is sorted). It changes only if that saves a fifth of the cost: later by any time, which makes one interval
- * longer, and earlier by at most a quarter of the interval's length. count 0: as it was.
+ * the array is sorted). It changes only if that saves a fifth of the cost: earlier by at most a quarter of the
+ * interval's length, later by at most half of it or an eighth of the way, whichever is more; at first by any time.
+ *
+ * Late packets are found for as long as points wait, but early ones only in the next interval. A shift that followed the
+ * delays of a stall by intervals would leave nothing to match when delays are short again, and so no delays to follow.
+ *
+ * least_ns: the least delay so far. count 0, because nothing matched: back towards it.
  */
-int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t *delay_ns, size_t count);
+int64_t ow_interval_shift(int64_t current_ns, int64_t length_ns, int64_t least_ns, int64_t *delay_ns, size_t count);

@@ -32,6 +32,7 @@ struct ow_sender {
 	int64_t next_settled;                 /* intervals before this one have their provisional results */
 	struct ow_comparison *settling;       /* whose result is being reported */
 	int64_t cut_shift_ns;                 /* by which the receiver should shift its intervals */
+	int64_t least_delay_ns;               /* by the clocks as they are, or OW_INTERVAL_SHIFT_FIRST */
 	struct ow_scope_announcer *announcer; /* NULL: all packets are compared */
 	struct ow_sender_quiet quiet;
 	bool final;           /* everything has been reported */
@@ -286,17 +287,23 @@ static int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* The receiver shifts its intervals by the usual delay: later by any time, earlier by a part of an interval. */
+/* The receiver shifts its intervals by the usual delay. If an interval has no delays because a point saw nothing, the
+ * shift stays as it is. */
 static void choose_shift(struct ow_sender *s, const struct ow_comparison *c)
 {
 	int64_t length_ns = s->x.options.length_ns;
 	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS];
 	size_t count = ow_interval_results_delays(s->missing.results, delay_ns);
-	int64_t shift_ns = ow_interval_shift(c->theirs.end_shift_ns, length_ns, delay_ns, count);
+	const struct ow_interval_result *result = &c->outcome.result;
+	bool idle = !(result->sent + result->unshared_sent) || !(result->received + result->unshared_received);
+	int64_t least_ns = idle && !count ? OW_INTERVAL_SHIFT_FIRST : s->least_delay_ns;
+	int64_t shift_ns = ow_interval_shift(c->theirs.end_shift_ns, length_ns, least_ns, delay_ns, count);
+	if (count && delay_ns[0] < s->least_delay_ns)
+		s->least_delay_ns = delay_ns[0];
 	/* The order of packets that arrive early is not known. */
-	int64_t least_ns = ow_forecast_window(&s->forecast, ow_comparison_window(c)).least_ns;
-	if (s->x.options.exact && shift_ns > least_ns)
-		shift_ns = later(least_ns, c->theirs.end_shift_ns - length_ns / 4);
+	int64_t expected_ns = ow_forecast_window(&s->forecast, ow_comparison_window(c)).least_ns;
+	if (s->x.options.exact && shift_ns > expected_ns)
+		shift_ns = later(expected_ns, c->theirs.end_shift_ns - length_ns / 4);
 	s->cut_shift_ns = ow_exchange_cut(&s->x, shift_ns);
 }
 
@@ -727,6 +734,7 @@ static int create(struct ow_exchange *x)
 		ow_exchange_scope_options(x, &scope);
 		r = ow_scope_announcer_create(&scope, &s->announcer);
 	}
+	s->least_delay_ns = OW_INTERVAL_SHIFT_FIRST;
 	s->tell = calloc(tells_max(s), sizeof *s->tell);
 	return r < 0 ? r : s->tell ? 0 : -ENOMEM;
 }

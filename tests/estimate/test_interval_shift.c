@@ -51,7 +51,7 @@ static struct outcome play(const struct path *path, int intervals, uint64_t seed
 		}
 		for (int k = 0; k < SAMPLE; k++)
 			sample[k] = llrint(delay_ms(path, &r, i + (double)k / SAMPLE) * 1e6);
-		int64_t next = ow_interval_shift(shift, S, sample, SAMPLE);
+		int64_t next = ow_interval_shift(shift, S, i > 1 ? 0 : OW_INTERVAL_SHIFT_FIRST, sample, SAMPLE);
 		assert_true(next - shift >= -S / 4);
 		shift = next;
 		if (i > SETTLED) {
@@ -115,29 +115,48 @@ static void another_route_is_followed(void **state)
 	for (int i = 0; i < 2; i++) {
 		for (int k = 0; k < 3; k++)
 			delay[k] = (100 + k) * MS;
-		shift = ow_interval_shift(shift, S, delay, 3);
+		shift = ow_interval_shift(shift, S, 100 * MS, delay, 3);
 	}
 	assert_true(shift >= 100 * MS && shift <= 102 * MS);
 	for (int k = 0; k < 3; k++)
 		delay[k] = (150 + k) * MS;
-	assert_true(ow_interval_shift(shift, S, delay, 3) >= 150 * MS);
+	assert_true(ow_interval_shift(shift, S, 100 * MS, delay, 3) >= 150 * MS);
 }
 
 static void it_stays_where_nothing_is_to_be_won(void **state)
 {
 	(void)state;
 	int64_t delay[] = {10 * MS, 20 * MS, 30 * MS}, huge[] = {INT64_MIN, INT64_MAX};
-	assert_int_equal(ow_interval_shift(19 * MS, S, delay, 3), 19 * MS);
-	assert_int_equal(ow_interval_shift(7, S, NULL, 0), 7);
+	assert_int_equal(ow_interval_shift(19 * MS, S, 10 * MS, delay, 3), 19 * MS);
+	assert_int_equal(ow_interval_shift(7, S, OW_INTERVAL_SHIFT_FIRST, NULL, 0), 7);
 	/* Clocks that are apart: the receiver cuts earlier. */
 	int64_t behind[] = {-90 * MS, -90 * MS, -90 * MS};
-	assert_int_equal(ow_interval_shift(0, S, behind, 3), -90 * MS);
-	assert_int_equal(ow_interval_shift(0, 100 * MS, behind, 3), -25 * MS);
-	/* Later at once, however short the intervals are and whatever the last shift is said to be. */
+	assert_int_equal(ow_interval_shift(0, S, 0, behind, 3), -90 * MS);
+	assert_int_equal(ow_interval_shift(0, 100 * MS, 0, behind, 3), -25 * MS);
+	/* At first later at once, however short the intervals are and whatever the last shift is said to be. */
 	int64_t far[] = {10 * S, 10 * S, 10 * S};
-	assert_int_equal(ow_interval_shift(0, MS, far, 3), 10 * S);
-	assert_int_equal(ow_interval_shift(-60 * S, MS, far, 3), 10 * S);
-	assert_int_equal(ow_interval_shift(0, S, huge, 2), 0);
+	assert_int_equal(ow_interval_shift(0, MS, OW_INTERVAL_SHIFT_FIRST, far, 3), 10 * S);
+	assert_int_equal(ow_interval_shift(-60 * S, MS, OW_INTERVAL_SHIFT_FIRST, far, 3), 10 * S);
+	assert_int_equal(ow_interval_shift(0, S, OW_INTERVAL_SHIFT_FIRST, huge, 2), 0);
+}
+
+/* Delays of a stall, of several intervals: the shift does not follow by more than half an interval at a boundary, so that
+ * packets are found when the stall is over. Where nothing is found, it goes back to the least delay. */
+static void a_stall_is_not_followed(void **state)
+{
+	(void)state;
+	int64_t stalled[] = {240 * MS, 245 * MS, 250 * MS}, minutes[] = {90 * S, 90 * S, 90 * S}, shift = 250 * MS;
+	assert_int_equal(ow_interval_shift(0, 100 * MS, 0, stalled, 3), 50 * MS);
+	for (int i = 0; i < 100; i++)
+		shift = ow_interval_shift(shift, 100 * MS, 0, minutes, 3);
+	assert_true(shift > 85 * S);
+	shift = 250 * MS;
+	for (int64_t i = 1; i <= 9; i++) {
+		shift = ow_interval_shift(shift, 100 * MS, 10 * MS, NULL, 0);
+		assert_int_equal(shift, 250 * MS - i * 25 * MS);
+	}
+	assert_int_equal(ow_interval_shift(shift, 100 * MS, 10 * MS, NULL, 0), 10 * MS);
+	assert_int_equal(ow_interval_shift(10 * MS, 100 * MS, 10 * MS, NULL, 0), 10 * MS);
 }
 
 int main(void)
@@ -148,6 +167,7 @@ int main(void)
 		cmocka_unit_test(the_bytes_of_a_long_path_are_those_of_a_short_one),
 		cmocka_unit_test(another_route_is_followed),
 		cmocka_unit_test(it_stays_where_nothing_is_to_be_won),
+		cmocka_unit_test(a_stall_is_not_followed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
