@@ -202,6 +202,25 @@ class Ends(Case):
         self.assertEqual([space for space in spaces if space in mounts], [])
 
 
+class Stall(Case):
+    def test_stall(self):
+        """The wire is held up for longer than three intervals. Afterwards packets are found as before."""
+        command = [PROGRAM, "lab", "--seconds", "6", "--rate", "1000", "--tcp", "0", "--json", "--interval", "100ms"]
+        with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as lab:
+            begun = 0
+            while begun < 10:
+                begun = json.loads(lab.stdout.readline())["result"]["interval"]
+            wire = min(children_of(lab.pid))
+            os.kill(wire, signal.SIGSTOP)
+            time.sleep(0.35)
+            os.kill(wire, signal.SIGCONT)
+            results = [line["result"] for line in map(json.loads, lab.stdout) if "result" in line]
+        self.assertEqual(lab.returncode, 0)
+        busy = [r for r in results if r["final"] and r["interval"] > begun + 15 and r["sent"]]
+        self.assertGreater(len(busy), 10, results)
+        self.assertGreater(len([r for r in busy if r["matched"] > 0]), 0.8 * len(busy), busy)
+
+
 class Refusals(Case):
     def test_without_rights(self):
         done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all", PROGRAM, "lab"],
