@@ -24,7 +24,9 @@ return findings;
 # WCAG 2: text 4.5, large or bold text 3. Colours behind are those of the nearest ancestor that has one.
 CONTRAST = """
 const canvas = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d', {willReadFrequently: true});
-const rgba = (colour) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = '#000'; canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
+const painted = (colour) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = '#000'; canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
+const known = new Map();
+const rgba = (colour) => { if (!known.has(colour)) known.set(colour, painted(colour)); return known.get(colour); };
 const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
 const ground = (e) => { for (; e; e = e.parentElement) { const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] === 255) return c; } return [255, 255, 255]; };
 const seen = new Map();
@@ -83,7 +85,7 @@ def look(page, name, text, keep=lambda name: None):
         browser.media(prefers_color_scheme=scheme)
         for check, script in ALL.items():
             found += [f"{name}, {scheme}, {check}: {one}" for one in browser.run(script)]
-        found += [f"{name}, {scheme}, axe: {one}" for one in axe.findings(browser, text)] if text else []
+        found += [f"{name}, {scheme}, axe: {one}" for one in axe.findings(browser, text, scheme == "dark")] if text else []
         keep(f"{name}-{scheme}")
     browser.media()
     page.act(lambda: browser.viewport(375, 800))

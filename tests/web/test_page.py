@@ -4,6 +4,7 @@
 
     ONEWAY=build/oneway tests/web/test_page.py
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -26,6 +27,24 @@ HOSTILE = "<img src=x onerror=document.title='owned'>\"'&\u202efdp.exe\u2066"
 LANE = {"segment": "london-paris", "class": "voice", "from": "london", "to": "paris"}
 
 
+BROWSER = None  # one for all: each start takes seconds of the processor
+
+
+def setUpModule():
+    global BROWSER
+    BROWSER = Browser()
+    unittest.addModuleCleanup(BROWSER.close)
+
+
+@contextlib.contextmanager
+def shown(server):
+    """The page of a server. The browser leaves it before the server ends, which would be a problem of the page."""
+    BROWSER.viewport(1280, 900)
+    BROWSER.media()
+    yield Page(BROWSER, server)
+    BROWSER.open("about:blank")
+
+
 def keep(browser, name):
     """A picture for people to look at."""
     if SHOTS:
@@ -45,9 +64,8 @@ class PageTest(Comparing):
         cls.server = Server(ONEWAY, cls.store)
         cls.addClassCleanup(cls.folder.cleanup)
         cls.addClassCleanup(cls.server.close)
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
-        cls.page = Page(cls.browser, cls.server)
+        cls.browser = BROWSER
+        cls.page = cls.enterClassContext(shown(cls.server))
         cls.since, cls.until = (start - 5) * SECOND, (start + 130) * SECOND
         cls.times = f"since={iso(cls.since)}&until={iso(cls.until)}"
 
@@ -286,9 +304,8 @@ class LargeTest(Comparing):
         run(MAKE_STORE, cls.store, "segments=100", "seconds=300", "minutes=120", "hours=240", "days=80")
         cls.server = Server(ONEWAY, cls.store)
         cls.addClassCleanup(cls.server.close)
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
-        cls.page = Page(cls.browser, cls.server)
+        cls.browser = BROWSER
+        cls.page = cls.enterClassContext(shown(cls.server))
         info = cls.server.get("")["periods"]
         cls.end = info["interval"]["last_ns"] + SECOND
         cls.lane = cls.server.get("lanes")["lanes"][0]
@@ -410,18 +427,17 @@ class FlowsTest(unittest.TestCase):
             for side in "ab":
                 run(ONEWAY, "flows", "record", "-q", folder / f"{side}.pcap", "-o", folder / f"{side}.epochs", "--counters", 300)
             asked = json.loads(run(ONEWAY, "flows", "query", "--from", folder / "a.epochs", "--to", folder / "b.epochs", "--worst", "--top", 20, "--json"))
-            with Server(ONEWAY, store, "--flows-from", folder / "a.epochs", "--flows-to", folder / "b.epochs") as server, Browser() as browser:
-                page = Page(browser, server)
+            with Server(ONEWAY, store, "--flows-from", folder / "a.epochs", "--flows-to", folder / "b.epochs") as server, shown(server) as page:
                 page.open("flows?worst=20&since=2000-01-01T00:00:00.000Z")
                 head, *rows = page.table("table[data-flows]")
                 self.assertEqual(len(rows), 20)
                 for row, flow in zip(rows, asked["flows"]):
-                    shown = dict(zip(head, row))
+                    cells = dict(zip(head, row))
                     where = flow["flow"]
-                    self.assertIn(f"{where['src']}:{where['sport']} → {where['dst']}:{where['dport']}", shown["flow"])
-                    self.assertEqual(shown["received"], f"{flow['packets']:,} packets")
-                    self.assertTrue(shown["mean delay (95 %)"].startswith(page.format("delay", flow["mean_ns"])), (shown, flow))
-                self.assertEqual(checks.look(page, "flows-recorded", checks.rules(), lambda name: keep(browser, name)), [])
+                    self.assertIn(f"{where['src']}:{where['sport']} → {where['dst']}:{where['dport']}", cells["flow"])
+                    self.assertEqual(cells["received"], f"{flow['packets']:,} packets")
+                    self.assertTrue(cells["mean delay (95 %)"].startswith(page.format("delay", flow["mean_ns"])), (cells, flow))
+                self.assertEqual(checks.look(page, "flows-recorded", checks.rules(), lambda name: keep(BROWSER, name)), [])
                 page.open("flows?worst=20&of=prefix:24,48&since=2000-01-01T00:00:00.000Z")
                 self.assertIn("/24", page.text("#view"))
                 self.assertEqual(page.problems(), [])
@@ -438,8 +454,7 @@ class EmptyTest(unittest.TestCase):
                 for table in ("result", "minute", "hour", "day", "lane"):
                     database.execute(f"DELETE FROM {table}")
             database.close()
-            with Server(ONEWAY, store) as server, Browser() as browser:
-                page = Page(browser, server)
+            with Server(ONEWAY, store) as server, shown(server) as page:
                 for view in VIEWS:
                     page.open(view)
                     self.assertEqual(page.problems(), [], view)
@@ -454,17 +469,16 @@ class HostileTest(unittest.TestCase):
             store = measured_store(ONEWAY, folder, start)
             rename(store, HOSTILE, {"a.pcap": HOSTILE + "a", "b.pcap": HOSTILE + "b"})
             forget(store, HOSTILE, (0.4, 0.5))
-            with Server(ONEWAY, store) as server, Browser() as browser:
-                page = Page(browser, server)
-                shown = HOSTILE.replace("\u202e", "\\u{202e}").replace("\u2066", "\\u{2066}")
+            with Server(ONEWAY, store) as server, shown(server) as page:
+                name = HOSTILE.replace("\u202e", "\\u{202e}").replace("\u2066", "\\u{2066}")
                 for view in VIEWS:
                     page.open(f"{view}?since=-1h")
-                    self.assertNotEqual(browser.run("return document.title"), "owned")
-                    self.assertEqual(browser.run("return document.querySelectorAll('img, [onerror]').length"), 0, view)
-                    text = browser.run("return document.getElementById('view').textContent")
+                    self.assertNotEqual(BROWSER.run("return document.title"), "owned")
+                    self.assertEqual(BROWSER.run("return document.querySelectorAll('img, [onerror]').length"), 0, view)
+                    text = BROWSER.run("return document.getElementById('view').textContent")
                     self.assertFalse("\u202e" in text and view, "a character that turns the text is shown as it is")
                     if view not in ("events", "flows"):
-                        self.assertIn(shown, text, view)
+                        self.assertIn(name, text, view)
                     if view == "segment":
                         words = run("bash", "-c", "printf '%s\\0' " + page.text(".command")).split("\0")
                         self.assertEqual(words[words.index("--segment") + 1], HOSTILE)
