@@ -253,10 +253,18 @@ class SeveralGet(Case):
         self.assertGreater(min(counters["other"], counters["none"]), 200)
         return union, counters
 
+    def assert_copies(self, union, copies):
+        """A copy that comes after the interval of its packet is extra, not duplicated: a packet or two at the end of each interval."""
+        self.assertEqual(self.total(union, "extra"), [copies], brief(union))
+        duplicated = self.total(union, "duplicated")[0]
+        self.assertLessEqual(duplicated, copies, brief(union))
+        self.assertGreaterEqual(duplicated, copies - 2 * len(union), brief(union))
+
     def test_flooded(self):
         union, counters = self.flood()
         self.assert_measured([r for r in union if r["sent"]])
-        self.assertEqual(self.total(union, "lost", "extra", "duplicated"), [counters["none"], counters["c"] - counters["other"], counters["c"] - counters["other"]], brief(union))
+        self.assertEqual(self.total(union, "lost"), [counters["none"]], brief(union))
+        self.assert_copies(union, counters["c"] - counters["other"])
         for name, way in self.way.items():
             self.assertEqual(sum(self.total(self.lane(name), "matched", "late")), counters[way], brief(self.lane(name)))
 
@@ -281,7 +289,8 @@ class SeveralGet(Case):
         lost, passed, behind = n.counters("m")["lost_b"], n.counters("m")["b"], n.counters("b")["behind"]
         self.assertGreater(min(lost, behind), 50)
         self.assert_measured([r for r in union if r["sent"]])
-        self.assertEqual(self.total(union, "lost", "duplicated"), [lost, passed - behind], brief(union))
+        self.assertEqual(self.total(union, "lost"), [lost], brief(union))
+        self.assert_copies(union, passed - behind)
         self.assertEqual(sum(self.total(self.lane("paris2"), "matched", "late")), passed - behind, brief(self.lane("paris2")))
 
 
