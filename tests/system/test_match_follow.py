@@ -154,10 +154,13 @@ class Follow(command.Case):
 
     def no_loss(self, change, *causes, pack=False):
         self.make()
+        self.is_followed = threading.Event()
         grow = self.path("grow.pcap")
         writers = self.run_writers(Writer(self.a, grow, change(grow), pack=pack), Writer(self.b, self.path("other.pcap")))
         time.sleep(0.2)
         self.follow(grow, self.path("other.pcap"))
+        self.wait_for("a line while they grow", self.lines)
+        self.is_followed.set()
         for writer in writers:
             writer.join()
         last = max(r.time_ns for r in writers[0].records)
@@ -189,7 +192,25 @@ class Follow(command.Case):
         """As logrotate's copytruncate: packets that were not read in time are gone. Then nothing is known, and nothing lost."""
 
         def change(path):
-            return lambda i, file: path if i == 2000 else None
+            # What was truncated before somebody read it was not truncated.
+            return lambda i, file: path if i == 2000 and self.is_followed.wait(PATIENCE) else None
+
+        self.no_loss(change, "was_truncated")
+
+    def test_truncated_unseen(self):
+        """The file is longer again than it was read before the reader looks at it."""
+
+        def change(path):
+            def stop(i, file):
+                if i == 3900:
+                    self.process.send_signal(signal.SIGCONT)
+                if i != 1600:
+                    return None
+                self.is_followed.wait(PATIENCE)
+                self.process.send_signal(signal.SIGSTOP)
+                return path
+
+            return stop
 
         self.no_loss(change, "was_truncated")
 

@@ -6,6 +6,9 @@
  *
  * A file is known by its number (inode), so that it may be renamed. Numbers are used again for new files: a file that was
  * read and has another size now is new if it begins with another packet.
+ *
+ * A file that was truncated may be longer than before when it is looked at again. So each read is compared: the bytes
+ * before it have to be those that were read.
  */
 #include "capture/iface/feed.h"
 
@@ -26,6 +29,11 @@
 #define LOOK_NS (200 * OW_NS_PER_MS)
 /* Bytes that have the first packet: any that was captured on a link, with the descriptions before it. */
 #define HEAD_BYTES (512u << 10)
+/*
+ * Bytes before the place of reading that are compared. More than the longest IP packet, so that they have the time of a
+ * packet, which is another one after the file was truncated.
+ */
+#define TAIL_BYTES (65u << 10)
 
 static const char usual[] = "had not grown";
 
@@ -46,6 +54,8 @@ struct files_feed {
 	int fd;     /* of the current file; -1 = none */
 	char *path; /* its name when it was opened */
 	off_t offset;
+	uint8_t *tail; /* the bytes before offset, at most TAIL_BYTES; behind them is room for as many to compare */
+	size_t tail_size;
 	bool leaving; /* there is a next one */
 	const char *why;
 	bool begun; /* some file was read */
@@ -71,22 +81,15 @@ static size_t place_of(const struct files_feed *f, const struct stat *st, bool *
 }
 
 /* The time of the first packet; 0 if there is none yet; a negative errno if it is no capture. */
-static int64_t first_packet(const char *path, struct ow_error *err)
+static int64_t first_packet_of(int fd, const char *path, struct ow_error *err)
 {
 	struct ow_capture_decoder *decoder = NULL;
 	struct ow_frame frame = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return errno == ENOENT ? 0
-		                       : ow_error_set(err, errno, "%s: cannot open: %s%s", path, strerror(errno),
-		                                      errno == EACCES && geteuid() == 0
-		                                              ? " (root gives up its right to read files of others)"
-		                                              : "");
 	int r = ow_capture_decoder_create(path, &decoder);
 	for (size_t all = 0; r == 0 && all < HEAD_BYTES;) {
 		size_t room;
 		uint8_t *to = ow_capture_decoder_room(decoder, &room);
-		ssize_t got = read(fd, to, room);
+		ssize_t got = pread(fd, to, room, (off_t)all);
 		/* Without room, the bytes that came before are not unpacked yet. */
 		if (room && got <= 0)
 			break;
@@ -94,9 +97,29 @@ static int64_t first_packet(const char *path, struct ow_error *err)
 		ow_capture_decoder_fill(decoder, (size_t)got);
 		r = ow_capture_decoder_read(decoder, &frame, 1, err);
 	}
-	close(fd);
 	ow_capture_decoder_free(decoder);
 	return r == 1 ? frame.time_ns : r;
+}
+
+static int64_t first_packet(const char *path, struct ow_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT ? 0
+		                       : ow_error_set(err, errno, "%s: cannot open: %s%s", path, strerror(errno),
+		                                      errno == EACCES && geteuid() == 0
+		                                              ? " (root gives up its right to read files of others)"
+		                                              : "");
+	int64_t first_ns = first_packet_of(fd, path, err);
+	close(fd);
+	return first_ns;
+}
+
+static bool is_current(const struct files_feed *f, const struct stat *st)
+{
+	struct stat current;
+	return f->fd >= 0 && fstat(f->fd, &current) == 0 && current.st_dev == st->st_dev &&
+	       current.st_ino == st->st_ino;
 }
 
 /* Adds a file, or updates what is known of it. */
@@ -104,7 +127,8 @@ static int note_file(struct files_feed *f, const struct ow_file_set_file *file, 
 {
 	struct stat st;
 	bool found;
-	if (stat(file->path, &st) < 0)
+	/* Reading itself shows that the current file was truncated. */
+	if (stat(file->path, &st) < 0 || is_current(f, &st))
 		return 0;
 	size_t place = place_of(f, &st, &found);
 	struct known *k = f->known + place;
@@ -162,16 +186,66 @@ static struct known *next_file(const struct files_feed *f)
 
 /* -- reading ------------------------------------------------------------------------------------------------------- */
 
-/* Closes the current file. From now on it is known by its size. */
-static void leave(struct files_feed *f)
+/* Reading continues at the beginning of a file. */
+static void rewind_file(struct files_feed *f)
 {
+	f->offset = 0;
+	f->tail_size = 0;
+}
+
+/* Bytes were read. */
+static void advance(struct files_feed *f, const uint8_t *bytes, size_t size)
+{
+	size_t of_them = size < TAIL_BYTES ? size : TAIL_BYTES;
+	size_t keep = f->tail_size < TAIL_BYTES - of_them ? f->tail_size : TAIL_BYTES - of_them;
+	memmove(f->tail, f->tail + f->tail_size - keep, keep);
+	memcpy(f->tail + keep, bytes + size - of_them, of_them);
+	f->tail_size = keep + of_them;
+	f->offset += (off_t)size;
+}
+
+/* Whether the current file still has what was read of it. */
+static bool is_as_read(const struct files_feed *f)
+{
+	uint8_t *now = f->tail + TAIL_BYTES;
+	for (size_t at = 0; at < f->tail_size;) {
+		ssize_t got = pread(f->fd, now + at, f->tail_size - at, f->offset - (off_t)(f->tail_size - at));
+		if (got < 0 && errno == EINTR)
+			continue;
+		/* An error is that of the next read. */
+		if (got <= 0)
+			return got < 0;
+		at += (size_t)got;
+	}
+	return memcmp(f->tail, now, f->tail_size) == 0;
+}
+
+static int was_truncated(struct files_feed *f)
+{
+	rewind_file(f);
+	f->why = "was truncated";
+	return OW_FEED_CUT;
+}
+
+/* The current file is left. From now on it is known by its size and first packet, which is another one if it was truncated. */
+static void note_left(struct files_feed *f)
+{
+	struct ow_error why;
 	struct stat st;
 	bool found;
-	if (f->fd >= 0 && fstat(f->fd, &st) == 0) {
-		size_t place = place_of(f, &st, &found);
-		if (found)
-			f->known[place].size = st.st_size;
-	}
+	if (f->fd < 0 || fstat(f->fd, &st) < 0)
+		return;
+	size_t place = place_of(f, &st, &found);
+	if (!found)
+		return;
+	int64_t first_ns = first_packet_of(f->fd, f->known[place].path, &why);
+	f->known[place].size = st.st_size;
+	if (first_ns > 0)
+		f->known[place].first_ns = first_ns;
+}
+
+static void close_file(struct files_feed *f)
+{
 	if (f->fd >= 0)
 		close(f->fd);
 	free(f->path);
@@ -184,10 +258,11 @@ static void leave(struct files_feed *f)
 static int open_next(struct files_feed *f, struct known *next)
 {
 	bool first = !f->begun;
-	leave(f);
+	note_left(f);
+	close_file(f);
 	f->path = strdup(next->path);
 	f->fd = open(next->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	f->offset = 0;
+	rewind_file(f);
 	next->read = f->begun = true;
 	if (f->fd >= 0)
 		return first ? 0 : OW_FEED_NEXT;
@@ -198,13 +273,9 @@ static int open_next(struct files_feed *f, struct known *next)
 /* There is nothing to read: finds out what goes on with the files. */
 static int at_end(struct files_feed *f, struct ow_error *err)
 {
-	struct stat st;
 	f->why = usual;
-	if (f->fd >= 0 && fstat(f->fd, &st) == 0 && st.st_size < f->offset) {
-		f->offset = 0;
-		f->why = "was truncated";
-		return OW_FEED_CUT;
-	}
+	if (f->fd >= 0 && !is_as_read(f))
+		return was_truncated(f);
 	struct known *next = f->leaving || f->fd < 0 ? next_file(f) : NULL;
 	if (next)
 		return open_next(f, next);
@@ -225,9 +296,13 @@ static int files_read(struct ow_feed *feed, uint8_t *buffer, size_t size, struct
 		if (got < 0)
 			return ow_error_set(err, errno, "cannot read %.200s: %s", f->path ? f->path : f->argument,
 			                    strerror(errno));
-		f->offset += got;
-		if (got > 0)
+		/* After the read, so that it sees what happened during it. */
+		if (got > 0 && !is_as_read(f))
+			return was_truncated(f);
+		if (got > 0) {
+			advance(f, buffer, (size_t)got);
 			return (int)got;
+		}
 		bool left = f->leaving, was_open = f->fd >= 0;
 		int r = at_end(f, err);
 		/* Once more, if the current one is left now, or the first one was opened. */
@@ -250,10 +325,11 @@ static const char *files_why(const struct ow_feed *feed)
 static void files_free(struct ow_feed *feed)
 {
 	struct files_feed *f = (struct files_feed *)feed;
-	leave(f);
+	close_file(f);
 	for (size_t i = 0; i < f->count; i++)
 		free(f->known[i].path);
 	free(f->known);
+	free(f->tail);
 	free(f->argument);
 	free(f);
 }
@@ -264,10 +340,13 @@ int ow_feed_open_files(const char *argument, struct ow_feed **ret_feed, struct o
 	struct files_feed *f = calloc(1, sizeof *f);
 	if (!f)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", argument);
-	*f = (struct files_feed){
-		.feed = {.ops = &ops, .waits = true}, .fd = -1, .why = usual, .argument = strdup(argument)};
+	*f = (struct files_feed){.feed = {.ops = &ops, .waits = true},
+	                         .fd = -1,
+	                         .why = usual,
+	                         .argument = strdup(argument),
+	                         .tail = malloc((size_t)2 * TAIL_BYTES)};
 	struct stat st;
-	int r = f->argument ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", argument);
+	int r = f->argument && f->tail ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", argument);
 	if (r == 0 && ow_file_set_is_file(argument) && stat(argument, &st) < 0)
 		r = ow_error_set(err, errno, "%s: cannot open: %s", argument, strerror(errno));
 	if (r < 0) {
