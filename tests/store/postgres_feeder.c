@@ -54,6 +54,29 @@ static void make(const struct feed *feed, int64_t n, bool final, struct ow_inter
 	snprintf(r->to, sizeof r->to, "p%" PRId64, (point + 1) % feed->points);
 }
 
+/* A failure is printed once, and what failed is tried again a little later. */
+static void failed(const struct ow_error *err, struct ow_error *last)
+{
+	if (strcmp(err->text, last->text) != 0)
+		printf("%s\n", err->text);
+	fflush(stdout);
+	*last = *err;
+	nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+}
+
+/* The server may fail before the feeder has begun. */
+static bool open_writer(struct feed *feed, const char *url)
+{
+	struct ow_postgres_writer_options options = {.url = url};
+	struct ow_error err = {""}, last = {""};
+	for (int i = 0; i < TRIES; i++) {
+		if (ow_postgres_writer_open(&options, &feed->writer, &err) == 0)
+			return true;
+		failed(&err, &last);
+	}
+	return false;
+}
+
 /* Until it is stored. false: it never was. */
 static bool send_batch(struct feed *feed, size_t count)
 {
@@ -65,11 +88,7 @@ static bool send_batch(struct feed *feed, size_t count)
 			printf("refused: %s\n", tally.why.text);
 		if (r == 0)
 			return !tally.refused;
-		if (strcmp(err.text, last.text) != 0)
-			printf("%s\n", err.text);
-		fflush(stdout);
-		last = err;
-		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+		failed(&err, &last);
 	}
 	return false;
 }
@@ -118,18 +137,17 @@ static bool feed_all(struct feed *feed, struct ow_random *random)
 int main(int argc, char **argv)
 {
 	struct ow_random random;
-	struct ow_error err = {""};
+	struct ow_error err = {"the server did not come back"};
 	if (argc != 5)
 		return 2;
 	struct feed *feed = calloc(1, sizeof *feed);
-	struct ow_postgres_writer_options options = {.url = argv[1]};
 	if (!feed)
 		return 1;
 	ow_random_seed(&random, strtoull(argv[2], NULL, 10));
 	feed->points = strtoll(argv[3], NULL, 10);
 	feed->minutes = strtoll(argv[4], NULL, 10);
 	feed->end_ns = ow_clock_real_ns() / (3600 * OW_NS_PER_S) * 3600 * OW_NS_PER_S;
-	bool done = ow_postgres_writer_open(&options, &feed->writer, &err) == 0 && feed_all(feed, &random);
+	bool done = open_writer(feed, argv[1]) && feed_all(feed, &random);
 	for (int i = 0; done && i < TRIES && ow_postgres_maintain(feed->writer, ow_clock_real_ns(), &err) != 0; i++)
 		;
 	ow_postgres_writer_close(feed->writer);
