@@ -92,13 +92,19 @@ class Terminal:
             [*prefix, *program, *map(str, args)],
             env=environment,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(far_end, termios.TIOCSCTTY, 0),
+            preexec_fn=lambda: self.log_in(far_end),
             **streams,
             **options,
         )
         os.close(far_end)
         self.written = ""
         self.rest = b""
+
+    @staticmethod
+    def log_in(far_end):
+        """As a shell on this terminal would start it. What runs in the background, as these tests may, ignores Ctrl-C."""
+        fcntl.ioctl(far_end, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def resize(self, columns, rows=24, tell=True):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
