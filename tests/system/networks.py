@@ -327,9 +327,8 @@ class Pair:
 
     def begin(self):
         """Until all intervals have begun; returns what nft counted so far."""
-        self.point["london"].wait_for("agreed on", 2)
-        self.point["paris"].wait_for("agreed on", 2)
-        time.sleep(1.7)
+        self.point["london"].wait_for_intervals()
+        self.point["paris"].wait_for_intervals()
         self.before = {place: self.network.counters(place) for place in self.at}
 
     def end(self):

@@ -2,6 +2,7 @@
 """What the tests of measurement points share: points as processes, a cable between them that can be cut, the truth."""
 import collections
 import concurrent.futures
+import datetime
 import json
 import os
 import re
@@ -53,6 +54,21 @@ class Point:
                 raise AssertionError(f"no {pattern!r} in the log:\n{self.log}")
             if not self.read_log(0.1) and len(list(re.finditer(pattern, self.log))) < count:
                 raise AssertionError(f"ended without {pattern!r} in the log:\n{self.log}")
+
+    def wait_for_intervals(self, lanes=2):
+        """Until it has agreed on this many lanes, and the first interval of each has begun: up to two seconds later, and more on a
+        busy machine. Its clock is that of this host."""
+        self.wait_for("agreed on", lanes)
+        starts = re.findall(r"agreed on .*: intervals of .* from (\S+)Z, ", self.log)
+        last = max(datetime.datetime.fromisoformat(s + "+00:00") for s in starts).timestamp()
+        time.sleep(max(0, last + 0.1 - time.time()))
+
+    def wait_for_results(self, enough):
+        """Until its results so far are enough."""
+        end = time.monotonic() + PATIENCE
+        while not enough([r for r in self.so_far() if "status" in r]):
+            if time.monotonic() > end or not self.read_log(0.1):
+                raise AssertionError(f"not enough results:\n{self.log}")
 
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:

@@ -123,7 +123,7 @@ class Hostile(test_point_live.Live):
         self.points.append(paris)
         paris.wait_for("listening on")
         london = self.start(self.write("london.yaml", LONDON))
-        london.wait_for("agreed on", 2)
+        london.wait_for_intervals()
         return london, paris
 
     def send(self):
@@ -163,7 +163,6 @@ class Hostile(test_point_live.Live):
 
     def test_attacks(self):
         london, paris = self.prepare()
-        time.sleep(1.2)  # t0 has come
         senders = self.send()
         watch = Watch(paris.process.pid)
         self.finish(self.attack("no-certificate", "wrong-ca", "expired", "unknown-name", "tls12", "plain-text"))
@@ -203,7 +202,6 @@ class Hostile(test_point_live.Live):
     def test_costly_peer(self):
         """What a peer with a good certificate chooses (filters, names, times, words) costs the others nothing, and nothing of it stays when the peer has gone."""
         london, paris = self.prepare()
-        time.sleep(1.2)  # t0 has come
         senders = self.send()
         watch = Watch(paris.process.pid)
         for attack in ("slow-filter", "far-bye", "odd-text", "restless", "many-filters", "new-names"):
@@ -252,7 +250,6 @@ class Hostile(test_point_live.Live):
     def test_flows_and_clocks(self):
         """Flows that a peer announces or claims to have seen, its shifts of intervals and its clocks are its own segment's."""
         london, paris = self.prepare()
-        time.sleep(1.2)  # t0 has come
         senders = self.send()
         watch = Watch(paris.process.pid)
         for attack in ("flow-flood", "flow-answers", "wild-clocks"):

@@ -324,7 +324,7 @@ class OfPoints(Case):
         london = self.begin(
             self.pair.london, "london", "paris", segment=f'connect: "{address}:8620", interval: 200ms, wait: 400ms{classes}', **options
         )
-        london.wait_for("agreed on", 2)
+        london.wait_for_intervals()
         return london, paris
 
     def measure(self, change, after=2):

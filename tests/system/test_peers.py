@@ -4,9 +4,7 @@
 A packet is lost if none of them got it. nft counts what each way lost.
 
 Without arguments all tests run, several networks at a time."""
-import datetime
 import os
-import re
 import signal
 import sys
 import time
@@ -72,15 +70,12 @@ class Case(test_networks.Case):
         for name in self.way:
             self.write(name + ".yaml", PARIS.format(name=name, interface=dict(interfaces).get(name, "eth0"), more=more[1]))
             self.start(n, name).wait_for("listening on")
-        self.start(n, "london").wait_for("agreed on", 2 * len(self.way))
-        for name in self.way:
-            self.point[name].wait_for("agreed on", 2)
+        self.start(n, "london")
         for number, (host, list_of) in enumerate(streams):
             n.source(host, list_of, number + 1)
-        # Until the first interval of each lane has begun.
-        starts = re.findall(r"agreed on .* from (\S+)Z", self.point["london"].log)
-        last = max(datetime.datetime.fromisoformat(s + "+00:00") for s in starts).timestamp()
-        time.sleep(max(0, last + 0.2 - time.time()))
+        for name in self.way:
+            self.point[name].wait_for_intervals()
+        self.point["london"].wait_for_intervals(2 * len(self.way))
         n.go()
 
     def end(self, n):

@@ -128,9 +128,8 @@ class Live(points.Case):
     def test_datagrams(self):
         """All datagrams of a class are sent, received and matched, in both directions; results come soon."""
         london, paris = self.pair("interval: 200ms\n    wait: 400ms\n    classes: [{name: data, filter: udp port 7000}]")
-        london.wait_for("agreed on", 2)
-        paris.wait_for("agreed on", 2)
-        time.sleep(1.2)  # t0 has come
+        london.wait_for_intervals()
+        paris.wait_for_intervals()
         count = 4000
         forward = subprocess.Popen([sys.executable, "-c", SENDER, "10.9.0.2", "7000", str(count), "2500"])
         back = subprocess.Popen(self.far.enter() + [sys.executable, "-c", SENDER, "10.9.0.1", "7000", str(count), "2500"])
@@ -155,8 +154,8 @@ class Live(points.Case):
     def test_order_at_the_end(self):
         """The peer ends, and answers late: the final results of the last intervals come before those of the time after."""
         london, paris = self.pair("interval: 500ms\n    wait: 1s")
-        london.wait_for("agreed on", 2)
-        time.sleep(2.2)
+        london.wait_for_intervals()
+        time.sleep(1)
         paris.stop()
         time.sleep(0.2)  # it has told where its lanes end
         paris.stop(signal.SIGSTOP)

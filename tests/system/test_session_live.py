@@ -68,23 +68,24 @@ class Session(points.Case):
         self.points.append(point)
         return point
 
+    @staticmethod
+    def known(results):
+        return [r for r in results if r["final"] and r["status"] != "unknown"]
+
     def count(self, listen, connect, left="eth0", right="eth0", more=""):
         """Packets of all lanes, as both points count them."""
         self.keys("psk")
         there = self.start_point(self.right, "right", listen=f'listen: "{listen}"\n', interface=right, peer="left", more=more)
         there.wait_for("listening on")
         here = self.start_point(self.left, "left", interface=left, peer="right", more=f', connect: "{connect}"{more}')
-        here.wait_for("agreed on", 2)
-        there.wait_for("agreed on", 2)
-        time.sleep(3)
+        for point in (here, there):
+            point.wait_for_results(lambda results: len(self.known(results)) > 8)
         total = []
         for point in (here, there):
             point.stop()
         for point in (here, there):
             results, _ = point.end()
-            final = [r for r in results if r["final"] and r["status"] != "unknown"]
-            self.assertGreater(len(final), 8, point.log)
-            total.append(sum(r["sent"] + r["received"] for r in final))
+            total.append(sum(r["sent"] + r["received"] for r in self.known(results)))
         print(f"{self.id().split('.')[-1]}: {total[0]} and {total[1]} packets")
         return max(total)
 

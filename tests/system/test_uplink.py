@@ -60,11 +60,10 @@ class Uplink(points.Case):
         two = self.point(n.two, "two", HOST)
         two.wait_for("listening on")
         here = self.point(n.router, "router", ROUTER)
-        here.wait_for("agreed on", 4)
         sink = n.python(n.two, router.UDP_SINK, 7000, stdout=-1)
         self.addCleanup(lambda: (sink.kill(), sink.wait(), sink.stdout.close()))
         sink.stdout.readline()
-        time.sleep(1.5)  # t0 has come
+        here.wait_for_intervals(4)
         source = n.python(n.one, router.UDP_SOURCE, "10.2.0.2", 7000, 5000, 1e9)
         self.assertEqual(source.wait(timeout=points.PATIENCE), 0)
         time.sleep(3)
