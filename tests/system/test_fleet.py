@@ -406,11 +406,10 @@ class Attacks(unittest.TestCase):
         os.unlink(os.path.join(fleet.state("rome"), "servers"))
         fleet.processes["rome"].stop()
         # Its name comes back with another key, of the next generation.
-        key = pathlib.Path(fleet.state("rome"), "point.key")
-        old = key.read_bytes()
+        files = [pathlib.Path(fleet.state("rome"), name) for name in ("point.key", "point.pem")]
+        old = [file.read_bytes() for file in files]
         fleet.start_point("rome")
-        until(lambda: key.read_bytes() != old, lambda: fleet.processes["rome"].log())
-        fleet.wait_for_certificate("rome")
+        until(lambda: all(file.read_bytes() != before for file, before in zip(files, old)), lambda: fleet.processes["rome"].log())
         fleet.processes["rome"].wait_for("fleet: connected to")
         self.thief("rome").close()
         self.assertEqual(fleet.status()["rome"]["generation"], 2)
