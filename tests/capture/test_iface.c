@@ -589,6 +589,22 @@ static void watermark_follows_the_clock(void **state)
 	}
 }
 
+/* Sends frames, and waits until they have arrived. On a busy host they are on their way until the kernel has time. */
+static void send_and_wait_for(const char *from, const char *to, uint32_t count)
+{
+	uint8_t frame[1514];
+	struct timeval patience = {.tv_sec = PATIENCE_S};
+	int fd = netns_sender(to);
+	struct sockaddr_ll all = {
+		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)if_nametoindex(to)};
+	assert_return_code(bind(fd, (struct sockaddr *)&all, sizeof all), errno);
+	assert_return_code(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), errno);
+	send_frames(from, 0, count, 1);
+	for (uint32_t i = 0; i < count; i++)
+		assert_return_code(recv(fd, frame, sizeof frame, 0), errno);
+	close(fd);
+}
+
 static void end_of_an_interface(enum ow_iface_kind kind, const char *command)
 {
 	struct ow_iface *live = open_on("v1", kind);
@@ -596,7 +612,7 @@ static void end_of_an_interface(enum ow_iface_kind kind, const char *command)
 	struct ow_iface_frame batch[ROOM];
 	struct ow_error err = {""};
 	int n;
-	send_frames("v0", 0, 20, 1);
+	send_and_wait_for("v0", "v1", 20);
 	usleep(50000); /* ten times as long as a ring may hold frames back */
 	netns_run("%s", command);
 	while ((n = ow_iface_read(live, PATIENCE_S * 1000, batch, ROOM, &err)) > 0) {
