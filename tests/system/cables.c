@@ -5,7 +5,9 @@
  *     cables A1,B1 A2,B2 ...
  *
  * Commands come in, a line each, until the end of the input: "INTERFACE DELAY_US LOSS" is for what comes in by that
- * interface from now on; "ready" is answered at the start, "ok" to each command. Delays vary by a tenth, in order.
+ * interface from now on; "ready" is answered at the start, "ok" to each command. Delays vary by a tenth, in order, and
+ * begin when the kernel got the frame. "late" is answered by how many us late the latest frame went on since the last
+ * time: by so much the machine held the cables up.
  */
 #include "base/clock.h"
 #include "base/random.h"
@@ -47,6 +49,7 @@ struct end {
 
 static struct end ends[ENDS_MAX];
 static int count;
+static int64_t late_ns;
 
 static void open_end(struct end *end, const char *name)
 {
@@ -56,6 +59,7 @@ static void open_end(struct end *end, const char *name)
 		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)if_nametoindex(name)};
 	struct packet_mreq all = {.mr_ifindex = address.sll_ifindex, .mr_type = PACKET_MR_PROMISC};
 	int one = 1;
+	setsockopt(end->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one));
 	setsockopt(end->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one));
 	setsockopt(end->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all));
 	if (bind(end->fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
@@ -67,19 +71,35 @@ static void open_end(struct end *end, const char *name)
 		exit(1);
 }
 
+/* How long ago the kernel got the frame. */
+static int64_t age_ns(struct msghdr *message)
+{
+	struct timespec at;
+	struct cmsghdr *c = CMSG_FIRSTHDR(message);
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPNS)
+		return 0;
+	memcpy(&at, CMSG_DATA(c), sizeof(at));
+	int64_t age = ow_clock_real_ns() - (at.tv_sec * OW_NS_PER_S + at.tv_nsec);
+	return age < 0 || age > OW_NS_PER_S ? 0 : age;
+}
+
 static void take_in(struct end *end, struct ow_random *random)
 {
 	for (;;) {
 		unsigned last = (end->first + end->count) % UNDER_WAY;
 		struct frame *frame = &end->frame[last];
-		ssize_t size = recv(end->fd, frame->bytes, sizeof(frame->bytes), MSG_TRUNC);
+		struct iovec bytes = {frame->bytes, sizeof(frame->bytes)};
+		_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct timespec))];
+		struct msghdr message = {
+			.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+		ssize_t size = recvmsg(end->fd, &message, MSG_TRUNC);
 		if (size <= 0)
 			return;
 		if (size > FRAME_MAX || end->count == UNDER_WAY - 1 || ow_random_unit(random) < end->loss)
 			continue;
 		double vary = 0.95 + 0.1 * ow_random_unit(random);
 		frame->size = (size_t)size;
-		frame->due_ns = ow_clock_steady_ns() + (int64_t)((double)end->delay_ns * vary);
+		frame->due_ns = ow_clock_steady_ns() - age_ns(&message) + (int64_t)((double)end->delay_ns * vary);
 		int64_t before = end->count ? end->frame[(last + UNDER_WAY - 1) % UNDER_WAY].due_ns : 0;
 		frame->due_ns = frame->due_ns > before ? frame->due_ns : before;
 		end->count++;
@@ -92,6 +112,7 @@ static void send_due(struct end *end, int64_t now_ns)
 		const struct frame *frame = &end->frame[end->first];
 		if (send(end->other->fd, frame->bytes, frame->size, 0) < 0 && errno != ENETDOWN && errno != ENOBUFS)
 			perror("send");
+		late_ns = now_ns - frame->due_ns > late_ns ? now_ns - frame->due_ns : late_ns;
 		end->first = (end->first + 1) % UNDER_WAY;
 		end->count--;
 	}
@@ -104,6 +125,12 @@ static bool command(void)
 	double delay_us, loss;
 	if (!fgets(line, sizeof(line), stdin))
 		return false;
+	if (strcmp(line, "late\n") == 0) {
+		printf("%lld\n", (long long)(late_ns / OW_NS_PER_US));
+		fflush(stdout);
+		late_ns = 0;
+		return true;
+	}
 	if (sscanf(line, "%15s %lf %lf", name, &delay_us, &loss) != 3)
 		exit(1);
 	for (int i = 0; i < count; i++) {

@@ -48,6 +48,12 @@ class Cabled:
         self.cables.stdin.flush()
         assert self.cables.stdout.readline() == "ok\n"
 
+    def late(self):
+        """By how many microseconds the machine held a frame up at most, since this was asked last."""
+        self.cables.stdin.write("late\n")
+        self.cables.stdin.flush()
+        return int(self.cables.stdout.readline())
+
     def close(self):
         if self.cables:
             self.cables.stdin.close()
