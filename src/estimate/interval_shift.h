@@ -24,7 +24,7 @@
  * the array is sorted). It changes only if that saves a fifth of the cost: earlier by at most a quarter of the
  * interval's length, later by at most half of it or an eighth of the way, whichever is more; at first by any time.
  *
- * Late packets are found for as long as points wait, but early ones only in the next interval. A shift that followed the
+ * Late packets are found for as long as points wait, but early ones for a few intervals only. A shift that followed the
  * delays of a stall by intervals would leave nothing to match when delays are short again, and so no delays to follow.
  *
  * least_ns: the least delay so far. count 0, because nothing matched: back towards it.

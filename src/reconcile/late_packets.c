@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Distinguishes late packets from lost ones. Waiting packets are in a table by id, identical ones in a list, so that a
- * packet costs one look-up; each open interval also has the list of what it sent, to find those that waited too long. A
- * second table has the packets of the last interval that nobody had sent, in case they came early.
+ * packet costs one look-up; each open interval also has the list of what it sent, to find those that waited too long. Other
+ * tables have the packets of the last intervals that nobody had sent, in case they came early.
  */
 #include "reconcile/late_packets.h"
 
@@ -45,8 +45,8 @@ struct ow_late_packets {
 	uint64_t first, next;       /* numbers of the oldest open interval and of the next one */
 	struct open_interval *open; /* ring of horizon + 1, by number */
 	struct ow_late_packets_account total;
-	struct table sent;    /* wait for their arrival */
-	struct table arrived; /* in the newest interval, and nobody had sent them */
+	struct table sent;                                   /* wait for their arrival */
+	struct table arrived[OW_LATE_PACKETS_EARLY_MAX + 1]; /* and nobody had sent them; a ring, by number */
 	struct ow_late_packets_calls calls;
 };
 
@@ -82,7 +82,8 @@ void ow_late_packets_free(struct ow_late_packets *late)
 		free(late->open[i].id);
 	free(late->open);
 	table_done(&late->sent);
-	table_done(&late->arrived);
+	for (size_t i = 0; i <= OW_LATE_PACKETS_EARLY_MAX; i++)
+		table_done(&late->arrived[i]);
 	free(late);
 }
 
@@ -352,25 +353,39 @@ static bool came_late(struct ow_late_packets *late, uint64_t number, size_t plac
 	return true;
 }
 
-/* A packet that only A has: its arrival may have been counted in the interval before. Returns true if so. */
-static bool came_early(struct ow_late_packets *late, uint64_t number, const struct waiting *w, int64_t early_ns,
-                       int64_t shift_ns)
+static struct table *arrived_in(struct ow_late_packets *late, uint64_t number)
 {
-	struct node *front = front_of(&late->arrived, w->id);
-	if (!front)
-		return false;
-	int64_t delay = difference(front->packet.time_ns, w->time_ns);
-	if (delay > shift_ns || delay < shift_ns - early_ns)
-		return false;
-	uint32_t flow = take(&late->arrived, front).flow;
-	struct ow_late_packets_late found = {.id = w->id,
-	                                     .arrived = 1,
-	                                     .sent_ns = w->time_ns,
-	                                     .delay_ns = delay,
-	                                     .flow = w->flow,
-	                                     .arrival_flow = flow};
-	meet(late, &found, &open_of(late, number)->account, &open_of(late, number - 1)->account);
-	return true;
+	return &late->arrived[number % (OW_LATE_PACKETS_EARLY_MAX + 1)];
+}
+
+/* How many intervals before this one may have a packet of it. */
+static uint64_t early_of(const struct ow_late_packets *late, uint64_t number, const struct ow_late_packets_interval *in)
+{
+	uint64_t early = in->early > OW_LATE_PACKETS_EARLY_MAX ? OW_LATE_PACKETS_EARLY_MAX : in->early ? in->early : 1;
+	return early < number - late->first ? early : number - late->first;
+}
+
+/* A packet that only A has: its arrival may have been counted in an interval before. Returns true if so. */
+static bool came_early(struct ow_late_packets *late, uint64_t number, const struct waiting *w,
+                       const struct ow_late_packets_interval *in)
+{
+	/* Of identical ones the first that arrived. */
+	for (uint64_t by = early_of(late, number, in); by > 0; by--) {
+		struct table *arrived = arrived_in(late, number - by);
+		struct node *front = front_of(arrived, w->id);
+		int64_t delay = front ? difference(front->packet.time_ns, w->time_ns) : INT64_MAX;
+		if (!front || delay > in->shift_ns || delay < in->shift_ns - in->early_ns)
+			continue;
+		struct ow_late_packets_late found = {.id = w->id,
+		                                     .arrived = by,
+		                                     .sent_ns = w->time_ns,
+		                                     .delay_ns = delay,
+		                                     .flow = w->flow,
+		                                     .arrival_flow = take(arrived, front).flow};
+		meet(late, &found, &open_of(late, number)->account, &open_of(late, number - by)->account);
+		return true;
+	}
+	return false;
 }
 
 static void check(const struct ow_late_packets_account *account)
@@ -418,6 +433,13 @@ static void clear(struct table *table)
 	free_nodes(table, 0);
 }
 
+/* Keeps what may be early for the interval after this one. */
+static void forget_arrived(struct ow_late_packets *late, uint64_t number, uint64_t early)
+{
+	for (uint64_t by = early; by <= OW_LATE_PACKETS_EARLY_MAX && by <= number; by++)
+		clear(arrived_in(late, number - by));
+}
+
 int ow_late_packets_step(struct ow_late_packets *late, const struct ow_late_packets_interval *in,
                          struct ow_late_packets_account *ret_settled)
 {
@@ -427,30 +449,32 @@ int ow_late_packets_step(struct ow_late_packets *late, const struct ow_late_pack
 	uint64_t *ids = malloc((in->only_as + 1) * sizeof *ids);
 	if (!ids)
 		return -ENOMEM;
+	uint64_t number = late->next;
+	struct table *arrived = arrived_in(late, number);
+	clear(arrived);
 	int r = reserve(&late->sent, in->only_as);
 	if (r == 0 && in->early_ns > 0)
-		r = reserve(&late->arrived, in->only_bs);
+		r = reserve(arrived, in->only_bs);
 	if (r < 0) {
 		free(ids);
 		return r;
 	}
-	uint64_t number = late->next;
 	begin(late, in, ids);
 	struct open_interval *mine = open_of(late, number);
 	for (size_t i = 0; i < in->only_as; i++) {
 		struct waiting waiting = {in->only_a[i].id, absolute(in, in->only_a + i), number, in->only_a[i].flow};
-		if (came_early(late, number, &waiting, in->early_ns, in->shift_ns))
+		if (came_early(late, number, &waiting, in))
 			continue;
 		insert(&late->sent, waiting);
 		mine->id[mine->ids++] = waiting.id;
 	}
-	clear(&late->arrived);
+	forget_arrived(late, number, in->early ? in->early : 1);
 	for (size_t i = 0; i < in->only_bs; i++) {
 		struct waiting waiting = {in->only_b[i].id, absolute(in, in->only_b + i), number, in->only_b[i].flow};
 		bool timed = in->only_b[i].time_ns != OW_LATE_PACKETS_NO_TIME;
 		int64_t sent_ns = in->sent_ns ? in->sent_ns[i] : OW_LATE_PACKETS_ANY;
 		if (!came_late(late, number, i, &waiting, timed, in->since_ns, sent_ns) && in->early_ns > 0 && timed)
-			insert(&late->arrived, waiting);
+			insert(arrived, waiting);
 	}
 	bool settled = number - late->first == late->horizon;
 	if (settled)
@@ -463,7 +487,8 @@ int ow_late_packets_flush(struct ow_late_packets *late, struct ow_late_packets_a
 {
 	if (late->first == late->next)
 		return 0;
-	clear(&late->arrived);
+	for (size_t i = 0; i <= OW_LATE_PACKETS_EARLY_MAX; i++)
+		clear(&late->arrived[i]);
 	settle(late, ret_settled);
 	return 1;
 }

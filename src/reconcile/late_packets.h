@@ -17,12 +17,15 @@
  *
  * Of several waiting packets with one id, the oldest is matched first. If the clocks of the points differ by more than
  * the delay, a packet sent shortly after the start of i + 1 arrives at the end of i: with early_ns such packets are
- * matched as well. They count like late ones: late for the interval that sent them, late_received for the one that has
- * them.
+ * matched as well. So are packets that are faster than B's intervals are shifted by, as after a stall: if that is more
+ * than an interval, they arrive several intervals early. They count like late ones: late for the interval that sent them,
+ * late_received for the one that has them.
  */
 
 /* Intervals that a packet can be late by. */
 #define OW_LATE_PACKETS_HORIZON_MAX 1024
+/* Intervals that a packet can be early by. */
+#define OW_LATE_PACKETS_EARLY_MAX 8
 /* Packets that can wait; with more, -ENOSPC: an interval with this many differences has another problem. */
 #define OW_LATE_PACKETS_PENDING_MAX (16u << 20)
 
@@ -43,11 +46,12 @@ struct ow_late_packets_interval {
 	const struct ow_sighting *only_a, *only_b;
 	size_t only_as, only_bs;
 	int64_t shift_ns; /* B's interval begins so much later than A's */
-	int64_t early_ns; /* a packet may arrive in the interval before its own, up to this much before it was sent */
+	int64_t early_ns; /* a packet may arrive in an interval before its own, up to this much before it was sent */
 	int64_t since_ns; /* packets without a time of arrival were rather sent at this time or later */
 	/* For each of only_b: it was sent at this time or later, the first of those that wait; OW_LATE_PACKETS_ANY: not known,
 	 * OW_LATE_PACKETS_NOBODY: none of those that wait. NULL: nothing is known. */
 	const int64_t *sent_ns;
+	uint32_t early; /* intervals that it may be early by, at most OW_LATE_PACKETS_EARLY_MAX; 0 as 1 */
 };
 
 struct ow_late_packets_account {
@@ -65,7 +69,7 @@ struct ow_late_packets_account {
 struct ow_late_packets_late {
 	uint64_t id;
 	uint64_t age;     /* the interval that sent it, counted back from the newest; 0 = arrived early */
-	uint64_t arrived; /* the same for the one that has it: 0, or 1 = arrived early */
+	uint64_t arrived; /* the same for the one that has it: 0, or more = arrived early */
 	size_t place;     /* in only_b, unless it arrived early */
 	int64_t sent_ns;
 	int64_t delay_ns;

@@ -63,23 +63,26 @@ static enum ow_doubt doubt_of(const struct ow_interval_results_open *open, const
 	                                                              : OW_DOUBT_NONE;
 }
 
-int64_t ow_interval_results_early(const struct ow_interval_results *results, const struct ow_interval_result *r)
+int64_t ow_interval_results_early(const struct ow_interval_results *results, const struct ow_interval_result *r,
+                                  int64_t shift_ns)
 {
 	int64_t most = r->length_ns / 2, early = EARLY_UNKNOWN_NS;
 	if (r->clock_from.error_ns < most && r->clock_to.error_ns < most)
 		early = r->clock_from.error_ns + r->clock_to.error_ns;
 	early = early < most ? early : most;
 	/* The receiver's interval begins later, by the usual delay: faster packets arrive before it. */
-	early += results->shift_ns > 0 ? results->shift_ns : 0;
+	early += shift_ns > 0 ? shift_ns : 0;
 	early = early > results->shown_ns ? early : results->shown_ns;
-	return early < r->length_ns ? early : r->length_ns;
+	return early / OW_LATE_PACKETS_EARLY_MAX < r->length_ns ? early : r->length_ns * OW_LATE_PACKETS_EARLY_MAX;
 }
 
 /* Whether it could have arrived unseen before its own interval, the oldest one. */
 static bool missed_before(const struct ow_interval_results *results, int64_t sent_ns)
 {
-	const struct ow_interval_result *own = &ow_interval_results_open_of(results, results->first)->result;
-	int64_t early = ow_interval_results_early(results, own);
+	const struct ow_interval_results_open *oldest = ow_interval_results_open_of(results, results->first);
+	const struct ow_interval_result *own = &oldest->result;
+	int64_t early = ow_interval_results_early(results, own, oldest->shift_ns);
+	early = early < own->length_ns ? early : own->length_ns;
 	/* If no packet has ever arrived so early, none does. */
 	if (results->ahead_ns < early && (results->ahead_ns >= 0 || results->before == OW_DOUBT_BEGUN))
 		early = results->ahead_ns;

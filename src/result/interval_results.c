@@ -313,11 +313,20 @@ static int occupy(struct ow_interval_results_open *open, const struct ow_interva
 static int carry_on(struct ow_interval_results *results, struct ow_interval_results_open *open,
                     const struct ow_interval_results_input *in, struct ow_late_packets_account *ret_account)
 {
+	int64_t early_ns = ow_interval_results_early(results, &in->result, in->shift_ns);
 	struct ow_late_packets_interval interval = {
-		in->result.start_ns, in->result.sent,   in->result.received,
-		in->only_a,          in->only_b,        in->only_as,
-		in->only_bs,         in->shift_ns,      ow_interval_results_early(results, &in->result),
-		late_since(results), in->only_b_sent_ns};
+		.start_ns = in->result.start_ns,
+		.sent = in->result.sent,
+		.received = in->result.received,
+		.only_a = in->only_a,
+		.only_b = in->only_b,
+		.only_as = in->only_as,
+		.only_bs = in->only_bs,
+		.shift_ns = in->shift_ns,
+		.early_ns = early_ns,
+		.since_ns = late_since(results),
+		.sent_ns = in->only_b_sent_ns,
+		.early = (uint32_t)((early_ns + in->result.length_ns - 1) / in->result.length_ns)};
 	results->unplaced_ns = ow_interval_results_unplaced_until(results, in);
 	for (size_t i = 0; results->unplaced_ns && i < in->only_bs; i++)
 		open->unplaced += ow_interval_results_is_unplaced(results, in->only_b + i);
@@ -354,6 +363,7 @@ static int step(struct ow_interval_results *results, const struct ow_interval_re
 	if (r < 0)
 		return r;
 	open->unknown = unknown;
+	open->shift_ns = in->shift_ns;
 	r = ow_interval_results_keep_flows(results, in, open);
 	if (r < 0) {
 		give_up(open);

@@ -38,6 +38,7 @@ struct ow_interval_results_open {
 		unplaced; /* received packets that may have been sent in an earlier interval that is unknown, or before the first */
 	bool coarser;       /* has a larger sample shift than the interval before */
 	uint64_t alike;     /* late packets whose delay is uncertain */
+	int64_t shift_ns;   /* of the receiver's interval */
 	uint64_t in_turn;   /* identical packets, sent or received late, that may be lost instead */
 	uint64_t close;     /* identical packets that may be late or duplicates */
 	uint64_t reordered; /* late packets that were sent before packets that had arrived */
@@ -119,10 +120,11 @@ void ow_interval_results_raise_ahead(struct ow_interval_results *results, int64_
  */
 void ow_interval_results_learn_shown(struct ow_interval_results *results, const struct ow_interval_results_input *in);
 /*
- * How much the clocks can make a packet arrive before it was sent: by their error bounds, or, if packets show more, by
- * that.
+ * How long before its own interval a packet can arrive: by as much as the clocks can make it arrive before it was sent, by
+ * their error bounds or, if packets show more, by that; and by the shift of the receiver's intervals.
  */
-int64_t ow_interval_results_early(const struct ow_interval_results *results, const struct ow_interval_result *r);
+int64_t ow_interval_results_early(const struct ow_interval_results *results, const struct ow_interval_result *r,
+                                  int64_t shift_ns);
 /* Whether a packet of the oldest interval may have arrived unseen. A callback of reconcile/late_packets. */
 bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns);
 /*

@@ -253,6 +253,40 @@ static void test_early(void **state)
 	}
 }
 
+/*
+ * After a stall the receiver's intervals are shifted by more than their length: a packet that takes 10 again arrives some
+ * intervals before its own. Of two identical ones each is the one that arrived when it was sent.
+ */
+static void test_early_by_several(void **state)
+{
+	(void)state;
+	for (uint32_t by = 1; by <= OW_LATE_PACKETS_EARLY_MAX + 1; by++) {
+		struct ow_late_packets *carry;
+		struct ow_late_packets_account one, all;
+		struct told told = {.doubt_from_ns = INT64_MAX};
+		assert_int_equal(ow_late_packets_create(10, &carry), 0);
+		ow_late_packets_listen(carry, &(struct ow_late_packets_calls){tell_late, NULL, NULL, &told});
+		int64_t shift_ns = by * 100 + 20;
+		struct ow_sighting b[] = {{3, by * 100 + 19}, {3, by * 100 + 23}}, a[] = {{3, 9}, {3, 13}};
+		for (uint32_t i = 0; i <= by; i++) {
+			struct ow_late_packets_interval in = {
+				.start_ns = i * 100, .shift_ns = shift_ns, .early_ns = shift_ns + 5, .early = by + 1};
+			in.received = in.only_bs = i == 0 ? 2 : 0;
+			in.sent = in.only_as = i == by ? 2 : 0;
+			in.only_a = a;
+			in.only_b = b;
+			assert_int_equal(ow_late_packets_step(carry, &in, &one), 0);
+		}
+		bool meets = by <= OW_LATE_PACKETS_EARLY_MAX;
+		assert_int_equal(told.lates, 2 * meets);
+		for (int i = 0; i < 2 * meets; i++)
+			assert_true(told.late[i].age == 0 && told.late[i].arrived == by && told.late[i].delay_ns == 10);
+		ow_late_packets_totals(carry, &all);
+		assert_true(all.late == 2 * meets && all.extra == 2 * !meets && all.pending == 2 * !meets);
+		ow_late_packets_free(carry);
+	}
+}
+
 struct packet {
 	int64_t sent, received; /* -1 = lost */
 };
@@ -437,6 +471,7 @@ int main(void)
 		cmocka_unit_test(test_late_is_not_lost),
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_early_by_several),
 		cmocka_unit_test(test_flood),
 		cmocka_unit_test(identical_packets_take_turns),
 		cmocka_unit_test(test_since),

@@ -410,6 +410,36 @@ static void test_early(void **state)
 	}
 }
 
+/* The receiver's intervals are shifted by more than their length, as after a stall, and packets are fast again. */
+static void test_faster_than_the_shift(void **state)
+{
+	(void)state;
+	for (int64_t by = 1; by <= 3; by++) {
+		struct history history;
+		history_open(&history, 5, 10);
+		/* Sent at the start of interval `by`, with a delay of 10. */
+		const struct ow_sighting b = {7, by * LENGTH + 15}, a = {7, 5};
+		for (int64_t i = 0; i <= 9; i++) {
+			struct ow_interval_results_input in = {.only_b = &b,
+			                                       .only_bs = i == 0,
+			                                       .only_a = &a,
+			                                       .only_as = i == by,
+			                                       .shift_ns = by * LENGTH + 100};
+			in.result = (struct ow_interval_result){.interval = i,
+			                                        .start_ns = i * LENGTH,
+			                                        .length_ns = LENGTH,
+			                                        .sent = i == by,
+			                                        .received = i == 0};
+			in.result.clock_from.error_ns = in.result.clock_to.error_ns = 20;
+			assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
+		}
+		assert_true(history.final[0].extra == 0 && history.final[0].late_received == 1);
+		assert_true(history.final[by].late == 1 && history.final[by].lost == 0);
+		assert_true(history.final[by].samples == 1 && history.final[by].mean_ns.value == 10);
+		history_done(&history);
+	}
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -636,14 +666,23 @@ static void clocks_widen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clocks_widen),  cmocka_unit_test(test_example),
-		cmocka_unit_test(test_changed),  cmocka_unit_test(test_missed_is_not_changed),
-		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_long_gap),
-		cmocka_unit_test(test_drops),    cmocka_unit_test(test_finish),
-		cmocka_unit_test(test_quiet),    cmocka_unit_test(test_early),
-		cmocka_unit_test(test_sampled),  cmocka_unit_test(test_shift),
-		cmocka_unit_test(test_create),   cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_distrust), cmocka_unit_test(test_short_flows),
+		cmocka_unit_test(clocks_widen),
+		cmocka_unit_test(test_example),
+		cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_missed_is_not_changed),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_long_gap),
+		cmocka_unit_test(test_drops),
+		cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_faster_than_the_shift),
+		cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_shift),
+		cmocka_unit_test(test_create),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_distrust),
+		cmocka_unit_test(test_short_flows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
