@@ -57,11 +57,12 @@ class Point:
 
     def wait_for_intervals(self, lanes=2):
         """Until it has agreed on this many lanes, and the first interval of each has begun: up to two seconds later, and more on a
-        busy machine. Its clock is that of this host."""
+        busy machine. Returns when the last of them began, in ns. Its clock is that of this host."""
         self.wait_for("agreed on", lanes)
         starts = re.findall(r"agreed on .*: intervals of .* from (\S+)Z, ", self.log)
         last = max(datetime.datetime.fromisoformat(s + "+00:00") for s in starts).timestamp()
         time.sleep(max(0, last + 0.1 - time.time()))
+        return round(last * 1000) * 10**6
 
     def wait_for_results(self, enough):
         """Until its results so far are enough."""
@@ -69,6 +70,11 @@ class Point:
         while not enough([r for r in self.so_far() if "status" in r]):
             if time.monotonic() > end or not self.read_log(0.1):
                 raise AssertionError(f"not enough results:\n{self.log}")
+
+    def wait_for_lanes(self, lanes=2):
+        """Until the lanes of both directions that were agreed on last have results."""
+        begin_ns = self.wait_for_intervals(lanes)
+        self.wait_for_results(lambda results: len({r["from"] for r in results if r["start_ns"] >= begin_ns}) == 2)
 
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:

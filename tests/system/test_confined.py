@@ -56,6 +56,8 @@ class Confined(points.Case):
 
     def finish(self, *these):
         for point in these:
+            point.wait_for_results(lambda results: any(r["final"] for r in results))
+        for point in these:
             point.stop()
         for point in these:
             results, _ = point.end()
@@ -70,14 +72,13 @@ class Confined(points.Case):
             self.check_threads(point)
         if "no sandbox" not in london.log:
             self.assertRegex(london.log, "seccomp, (no )?landlock")
-        time.sleep(1.5)
+        london.wait_for_lanes()
         paris.stop()
         paris.end()
         london.wait_for("cannot connect")
         port = re.search(r"listening on 127\.0\.0\.1:(\d+)", paris.log).group(1)
         again = self.start(self.write("paris.yaml", CONFIG.format(name="paris", peer="london", top=f"listen: 127.0.0.1:{port}", more="")))
-        london.wait_for("agreed on", 4)
-        time.sleep(1.5)
+        london.wait_for_lanes(4)
         self.finish(london, again)
         with sqlite3.connect(self.path("london.db")) as db:
             self.assertGreater(db.execute("select count(*) from result").fetchone()[0], 2)
@@ -92,7 +93,6 @@ class Confined(points.Case):
         london, paris = self.pair(london="user: nobody\nstore: london.db\nmetrics: 127.0.0.1:0", paris="user: nobody\nsandbox: false")
         self.check_threads(london, "nobody")
         self.check_threads(paris, "nobody", sandbox=False)
-        time.sleep(1)
         with urllib.request.urlopen(london.wait_for(r"metrics at (\S+)").group(1), timeout=points.PATIENCE) as page:
             self.assertRegex(page.read().decode(), r"(?m)^process_open_fds \d+$")
         self.finish(london, paris)

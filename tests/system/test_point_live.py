@@ -175,15 +175,13 @@ class Live(points.Case):
     def test_restart(self):
         """A peer that has died is not loss; when it is back new lanes are agreed on, and the old ones are summed up."""
         london, paris = self.pair("interval: 100ms\n    wait: 200ms")
-        london.wait_for("agreed on", 2)
-        time.sleep(1.5)
+        london.wait_for_lanes()
         paris.process.kill()
         paris.process.wait()
         london.wait_for("connection lost")
         again = points.Point(self.path("paris.yaml"), prefix=self.far.enter())
         self.points.append(again)
-        london.wait_for("agreed on", 4)
-        time.sleep(1.5)
+        london.wait_for_lanes(4)
         for p in (london, again):
             p.stop()
         here, summary = london.end()
@@ -200,13 +198,11 @@ class Live(points.Case):
     def test_restart_of_who_connects(self):
         """The point that is connected to sees the new epoch, ends the old lanes and accepts new ones."""
         london, paris = self.pair("interval: 100ms\n    wait: 200ms")
-        paris.wait_for("agreed on", 2)
-        time.sleep(1)
+        paris.wait_for_lanes()
         london.process.kill()
         london.process.wait()
         again = self.start(self.path("london.yaml"))
-        paris.wait_for("agreed on", 4)
-        time.sleep(1)
+        paris.wait_for_lanes(4)
         again.stop()
         again.end()
         paris.stop()
