@@ -14,11 +14,17 @@ import time
 import urllib.request
 
 
+RESERVED = []
+
+
 def free_port():
-    """A port that nobody uses now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nobody uses, and that nobody else gets until this process ends: also while a server that has it is killed or starts
+    again. A server has to set SO_REUSEADDR, as all do here."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("127.0.0.1", 0))
+    RESERVED.append(s)
+    return s.getsockname()[1]
 
 
 class Disk:
