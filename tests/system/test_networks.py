@@ -497,10 +497,14 @@ table netdev twice {{
                 self.assertTrue(45e6 < r["delay_ns"]["min"] and r["delay_ns"]["mean"] < 100e6, r)
 
     def test_identical_running_alone(self):
-        """Nothing shows it: the delay may be longer."""
+        """Nothing shows it: the delay may be longer. Unless the host is held up, and gaps between packets show it: then it is right, to
+        less than the 5 ms between two packets."""
         lane = self.running()
         for r in lane:
-            self.assertIn(r.get("cause_code"), ("identical_delays", "identical_close", "identical_late"), brief(lane))
+            if r.get("cause_code") in ("identical_delays", "identical_close", "identical_late"):
+                continue
+            least = r["delay_ns"]["min"] if r["delay_ns"]["min"] is not None else r["delay_ns"]["mean"]
+            self.assertTrue(r["status"] == "measured" and 50e6 <= least < 55e6, (r, brief(lane)))
 
 
 class OneRouter(Case):
