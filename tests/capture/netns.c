@@ -54,6 +54,13 @@ void netns_run(const char *format, ...)
 void netns_veth(void)
 {
 	netns_run("ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up");
+	netns_wait_for_veth();
+}
+
+void netns_wait_for_veth(void)
+{
+	netns_run("until ip link show v0 | grep -q 'state UP' && ip link show v1 | grep -q 'state UP'; do sleep 0.01; "
+	          "done");
 }
 
 void netns_veth_remove(void)

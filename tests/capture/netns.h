@@ -16,6 +16,8 @@ void netns_enter(void);
 void netns_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A fresh pair of veth interfaces v0 and v1, both up. What is sent out of v0 comes in at v1. */
 void netns_veth(void);
+/* After one of them was set up: what is sent is dropped until the kernel has noticed that the other one has a carrier. */
+void netns_wait_for_veth(void);
 void netns_veth_remove(void);
 
 /* A packet socket that sends frames out of an interface. */

@@ -633,6 +633,7 @@ static void interfaces_end(void **state)
 	for (enum ow_iface_kind kind = OW_IFACE_RING; kind <= OW_IFACE_KERNEL && is_possible(kind); kind++) {
 		end_of_an_interface(kind, "ip link set v1 down");
 		netns_run("ip link set v1 up");
+		netns_wait_for_veth();
 		end_of_an_interface(kind, "ip link del v0");
 		netns_veth();
 	}
