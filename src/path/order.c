@@ -424,10 +424,12 @@ static enum ow_path_order evidence(const struct finder *f, const struct ow_order
 
 /* -- points that see a part of the traffic ------------------------------------------------------------------------ */
 
-static bool has_id(const struct ow_identity_sample *s, uint64_t id)
+/* at: a place before it, if there is one; it is moved on. The ids that are asked for ascend. */
+static bool has_id(const struct ow_identity_sample *s, size_t *at, uint64_t id)
 {
-	size_t at = place_of(s, id);
-	return at < s->packets && s->packet[at].id == id;
+	while (*at < s->packets && s->packet[*at].id < id)
+		++*at;
+	return *at < s->packets && s->packet[*at].id == id;
 }
 
 /* Whether packets that two points have in common pass a third one that does not show them, though it covers the time. */
@@ -437,15 +439,17 @@ static bool passed_unseen(const struct finder *f, unsigned a, unsigned b, unsign
 	const struct ow_identity_sample *x = &f->survey[a].sample[v], *y = &f->survey[b].sample[v],
 					*m = &f->survey[middle].sample[v];
 	int64_t first = f->survey[middle].first_ns, last = f->survey[middle].last_ns, margin = (last - first) / 8;
-	size_t seen = 0, unseen = 0;
+	size_t seen = 0, unseen = 0, at_y = 0, at_m = 0;
 	if (!f->distance[a][b].common || !f->distance[a][middle].common || f->distance[a][middle].variant != v)
 		return false;
 	for (size_t i = 0; i < x->packets; i = next_id(x, i)) {
 		const struct ow_sampled *p = &x->packet[i];
-		if (p->id >= m->below || p->time_ns < first + margin || p->time_ns > last - margin || !has_id(y, p->id))
+		if (p->id >= m->below || p->time_ns < first + margin || p->time_ns > last - margin ||
+		    !has_id(y, &at_y, p->id))
 			continue;
-		seen += has_id(m, p->id);
-		unseen += !has_id(m, p->id);
+		bool shown = has_id(m, &at_m, p->id);
+		seen += shown;
+		unseen += !shown;
 	}
 	return unseen >= PARTIAL_LEAST && (double)unseen >= PARTIAL_SHARE * (double)(seen + unseen);
 }

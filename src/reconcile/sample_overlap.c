@@ -2,6 +2,7 @@
 #include "reconcile/sample_overlap.h"
 
 #include "base/line.h"
+#include "base/sort.h"
 
 #include <errno.h>
 #include <math.h>
@@ -153,14 +154,6 @@ static int by_hosts(const void *x, const void *y)
 	return a->ns < b->ns ? -1 : a->ns > b->ns;
 }
 
-static int by_direction(const void *x, const void *y)
-{
-	const struct difference *a = x, *b = y;
-	if (a->b_to_a != b->b_to_a)
-		return a->b_to_a ? 1 : -1;
-	return a->ns < b->ns ? -1 : a->ns > b->ns;
-}
-
 static size_t run_length(const struct ow_identity_sample *s, size_t i)
 {
 	size_t n = 1;
@@ -249,6 +242,18 @@ static int way_of_hops(const struct difference *diff, size_t n)
 		to_a += way < 0;
 	}
 	return to_b && !to_a ? 1 : to_a && !to_b ? -1 : 0;
+}
+
+/* Whether some two hosts may show both directions: their hashes are compared without the lowest bit. name: room for n. */
+static bool may_show_both(const struct difference *diff, size_t n, uint64_t *name)
+{
+	bool both = false;
+	for (size_t i = 0; i < n; i++)
+		name[i] = (diff[i].hosts & ~UINT64_C(1)) | diff[i].reverse;
+	ow_sort_ids(name, n);
+	for (size_t i = 1; i < n; i++)
+		both |= (name[i - 1] ^ name[i]) == 1;
+	return both;
 }
 
 /*
@@ -344,16 +349,26 @@ static void find_drift(struct difference *diff, size_t n, struct ow_sample_overl
 		diff[i].ns -= llrint(slope * (double)(diff[i].b_ns - c->drift_from_ns));
 }
 
-static void quantiles(const struct difference *diff, size_t n, unsigned direction, struct ow_sample_overlap *c)
+/* ns: room for as many. */
+static void quantiles(const struct difference *diff, size_t count, unsigned direction, int64_t *ns,
+                      struct ow_sample_overlap *c)
 {
+	size_t n = 0;
+	for (size_t i = 0; i < count; i++) {
+		ns[n] = diff[i].ns;
+		n += diff[i].b_to_a == (direction == 1);
+	}
 	if (!n)
 		return;
-	c->low_ns[direction] = diff[n / 50].ns;
-	c->median_ns[direction] = diff[n / 2].ns;
-	c->high_ns[direction] = diff[n - 1 - n / 50].ns;
+	ow_sort_times(ns, n);
+	c->low_ns[direction] = ns[n / 50];
+	c->median_ns[direction] = ns[n / 2];
+	c->high_ns[direction] = ns[n - 1 - n / 50];
 }
 
-static void time_differences(struct difference *diff, size_t n, bool drifting, bool joined, struct ow_sample_overlap *c)
+/* room: for n numbers. */
+static void time_differences(struct difference *diff, size_t n, uint64_t *room, bool drifting, bool joined,
+                             struct ow_sample_overlap *c)
 {
 	if (!n)
 		return;
@@ -364,15 +379,12 @@ static void time_differences(struct difference *diff, size_t n, bool drifting, b
 		c->min_ns = diff[i].ns < c->min_ns ? diff[i].ns : c->min_ns;
 		c->max_ns = diff[i].ns > c->max_ns ? diff[i].ns : c->max_ns;
 	}
-	n = split_directions(diff, n, joined, &c->both_directions);
+	if (may_show_both(diff, n, room))
+		n = split_directions(diff, n, joined, &c->both_directions);
 	if (!c->both_directions)
 		n = split_by_hops(diff, n, c->lower_ttl, &c->both_directions);
-	qsort(diff, n, sizeof *diff, by_direction);
-	size_t forward = 0;
-	while (forward < n && !diff[forward].b_to_a)
-		forward++;
-	quantiles(diff, forward, 0, c);
-	quantiles(diff + forward, n - forward, 1, c);
+	quantiles(diff, n, 0, (int64_t *)room, c);
+	quantiles(diff, n, 1, (int64_t *)room, c);
 }
 
 int ow_sample_overlap_find(struct ow_identity_sample *a, struct ow_identity_sample *b, bool drifting,
@@ -385,15 +397,20 @@ int ow_sample_overlap_find(struct ow_identity_sample *a, struct ow_identity_samp
 	ow_sample_sort(b);
 	size_t least = a->packets < b->packets ? a->packets : b->packets;
 	struct difference *diff = malloc((least + 1) * sizeof *diff);
-	if (!diff)
+	uint64_t *room = malloc((least + 1) * sizeof *room);
+	if (!diff || !room) {
+		free(diff);
+		free(room);
 		return -ENOMEM;
+	}
 	struct ow_sample_overlap c = {0};
 	intersect(a, b, diff, &c);
 	c.share = least ? (double)c.common / (double)least : 0;
 	c.rate = (double)below / (double)UINT64_MAX;
 	c.packets = (double)c.common / c.rate;
-	time_differences(diff, c.unique, drifting, a->joined || b->joined, &c);
+	time_differences(diff, c.unique, room, drifting, a->joined || b->joined, &c);
 	free(diff);
+	free(room);
 	*ret_common = c;
 	return 0;
 }
