@@ -40,7 +40,10 @@ struct ow_meeting {
 	uint64_t number[OW_SIDES];
 	uint32_t flow[OW_SIDES];
 	bool untimed; /* one of them is */
-	bool quiet;   /* for the caller of ow_matcher_met: of a packet that needs no log */
+	/* For the caller of ow_matcher_met: of a packet that needs no log; and its place among others. */
+	bool quiet;
+	uint32_t turn;
+	int64_t order_ns;
 };
 
 /* Callbacks of the matcher. The caller counts. */
