@@ -196,8 +196,7 @@ static struct ow_interval_result sum_of(const struct world *w, int lane)
 static void test_quiet(void **state)
 {
 	(void)state;
-	static struct world w;
-	w = (struct world){.rate = 20, .seconds = 30};
+	static struct world w = {.rate = 20, .seconds = 30};
 	begin(&w, OW_NS_PER_S, 2 * OW_NS_PER_S, 200);
 	run(&w);
 	const double expected[] = {THERE_NS + OFFSET, BACK_NS - OFFSET, THERE_NS + BACK_NS};
@@ -232,8 +231,7 @@ static void test_quiet(void **state)
 static void test_both_ways(void **state)
 {
 	(void)state;
-	static struct world w;
-	w = (struct world){.rate = 50, .seconds = 200, .loss = {0.05, 0.02}};
+	static struct world w = {.rate = 50, .seconds = 200, .loss = {0.05, 0.02}};
 	begin(&w, OW_NS_PER_S, 2 * OW_NS_PER_S, 1000);
 	run(&w);
 	struct ow_interval_result there = sum_of(&w, OW_PROBES_THERE), back = sum_of(&w, OW_PROBES_BACK),
@@ -258,8 +256,7 @@ static void test_both_ways(void **state)
 static void test_stateless(void **state)
 {
 	(void)state;
-	static struct world w;
-	w = (struct world){.rate = 50, .seconds = 20, .loss = {0.05, 0.02}, .stateless = true};
+	static struct world w = {.rate = 50, .seconds = 20, .loss = {0.05, 0.02}, .stateless = true};
 	begin(&w, OW_NS_PER_S, 2 * OW_NS_PER_S, 1000);
 	run(&w);
 	struct ow_interval_result there = sum_of(&w, OW_PROBES_THERE), round = sum_of(&w, OW_PROBES_ROUND), total;
@@ -279,12 +276,11 @@ static void test_stateless(void **state)
 static void test_disorder(void **state)
 {
 	(void)state;
-	static struct world w;
-	w = (struct world){.rate = 200,
-	                   .seconds = 50,
-	                   .duplicate = {0.03, 0.01},
-	                   .jitter_ns = 20 * OW_NS_PER_MS,
-	                   .first_number = UINT32_MAX - 2000};
+	static struct world w = {.rate = 200,
+	                         .seconds = 50,
+	                         .duplicate = {0.03, 0.01},
+	                         .jitter_ns = 20 * OW_NS_PER_MS,
+	                         .first_number = UINT32_MAX - 2000};
 	begin(&w, OW_NS_PER_S, OW_NS_PER_S, 1000);
 	run(&w);
 	struct ow_interval_result there = sum_of(&w, OW_PROBES_THERE), back = sum_of(&w, OW_PROBES_BACK), total;
@@ -305,12 +301,11 @@ static void test_disorder(void **state)
 static void test_everything(void **state)
 {
 	(void)state;
-	static struct world w;
-	w = (struct world){.rate = 200,
-	                   .seconds = 60,
-	                   .loss = {0.1, 0.2},
-	                   .duplicate = {0.05, 0.05},
-	                   .jitter_ns = 15 * OW_NS_PER_MS};
+	static struct world w = {.rate = 200,
+	                         .seconds = 60,
+	                         .loss = {0.1, 0.2},
+	                         .duplicate = {0.05, 0.05},
+	                         .jitter_ns = 15 * OW_NS_PER_MS};
 	begin(&w, OW_NS_PER_S, OW_NS_PER_S, 1000);
 	run(&w);
 	struct ow_interval_result there = sum_of(&w, OW_PROBES_THERE), back = sum_of(&w, OW_PROBES_BACK),
@@ -324,7 +319,8 @@ static void test_everything(void **state)
 static void one_loss(bool there, uint64_t *ret_there, uint64_t *ret_back)
 {
 	static struct world w;
-	w = (struct world){.rate = 1};
+	memset(&w, 0, sizeof w);
+	w.rate = 1;
 	begin(&w, OW_NS_PER_S, OW_NS_PER_S, 10);
 	const uint32_t sequences[] = {0, 2, 3, 4};
 	uint32_t number = 0;
@@ -367,9 +363,8 @@ static void test_one_loss(void **state)
 static void test_hostile(void **state)
 {
 	(void)state;
-	static struct world w;
+	static struct world w = {.rate = 1};
 	struct ow_random random;
-	w = (struct world){.rate = 1};
 	begin(&w, 100 * OW_NS_PER_MS, OW_NS_PER_S, 2000);
 	ow_random_seed(&random, SEED);
 	int64_t now_ns = T0;
@@ -408,8 +403,7 @@ static void test_hostile(void **state)
 static void test_close(void **state)
 {
 	(void)state;
-	static struct world w;
-	w = (struct world){.rate = 1};
+	static struct world w = {.rate = 1};
 	begin(&w, OW_NS_PER_S, 2 * OW_NS_PER_S, 100);
 	for (int i = 0; i < 8; i++)
 		ow_probes_sent(w.probes, T0 + i * 500 * OW_NS_PER_MS, 72);
@@ -435,8 +429,7 @@ static void test_close(void **state)
 static void test_coverage(void **state)
 {
 	(void)state;
-	static struct world w;
-	w = (struct world){.rate = 10, .seconds = 1300, .jitter_ns = 10 * OW_NS_PER_MS};
+	static struct world w = {.rate = 10, .seconds = 1300, .jitter_ns = 10 * OW_NS_PER_MS};
 	begin(&w, OW_NS_PER_S, OW_NS_PER_S, 1000);
 	run(&w);
 	unsigned held = 0, all = 0;
