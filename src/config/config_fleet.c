@@ -141,7 +141,7 @@ static int move_entries(struct ow_yaml *to, struct ow_yaml *from, struct ow_conf
 int ow_config_merge(struct ow_yaml *tree, const char *desired, size_t size, struct ow_config_fleet *fleet,
                     struct ow_error *err)
 {
-	struct ow_desired_head head;
+	struct ow_desired_head head = {0};
 	struct ow_yaml *wanted = NULL;
 	int r = ow_desired_head(desired, size, &head, err);
 	if (r == 0)
@@ -150,6 +150,7 @@ int ow_config_merge(struct ow_yaml *tree, const char *desired, size_t size, stru
 		r = ow_error_set(err, EINVAL, "desired state: must be keys with values");
 	if (r == 0)
 		r = move_entries(tree, wanted, fleet, err);
+	/* Also of one that is refused. */
 	fleet->version = head.version;
 	ow_yaml_free(wanted);
 	return r;

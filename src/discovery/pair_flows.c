@@ -300,7 +300,7 @@ int ow_join_count_flows(struct ow_join *join, int64_t epoch)
 	int r = keep(join, epoch);
 	if (r == 0)
 		r = gather(join, 1, OW_JOIN_SPANS, &flow, &count);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	walk(join, &join->batch[0], flow, count, note_known);
 	find_changes(join, epoch);
