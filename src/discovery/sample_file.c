@@ -98,7 +98,7 @@ int ow_sample_capture_read(const struct ow_sample_capture *capture, ow_sample_ha
 	                                           .arg = &taking};
 	struct ow_iface_frame frame[BATCH];
 	struct ow_sampler *sampler = NULL;
-	struct ow_error end;
+	struct ow_error end = {.text = ""};
 	struct ow_iface *file;
 	int r = ow_iface_open(&open, &file, err);
 	if (r < 0)

@@ -151,7 +151,7 @@ int ow_gnuplot_draw(FILE *script, const char *path, const char *trailer, int *re
 int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct ow_error *err)
 {
 	int picture, r = ow_gnuplot_draw(script, path, trailer, &picture, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = copy_out(picture, path, err);
 	close(picture);

@@ -117,7 +117,7 @@ static int64_t enter(struct ow_flow_counts *counts, uint64_t flow, const struct 
 	size_t i = counts->flows++;
 	counts->entry[i] = (struct entry){.flow = flow, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	counts->key[i] = *key;
-	if (counts->partials)
+	if (counts->partial)
 		memset(counts->partial + i * counts->partials, 0, counts->partials * sizeof *counts->partial);
 	return (int64_t)i;
 }

@@ -153,6 +153,7 @@ void ow_flow_samples_add(struct ow_flow_samples *samples, uint32_t flow, uint64_
 		make_room(samples);
 	if (rank >= samples->most || rank >= samples->limit[flow])
 		return;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): make_room() has made room, or has set the limits to 0 */
 	samples->packet[samples->count++] = (struct ow_flow_sampled){rank, time_ns, flow};
 	samples->sorted = false;
 }
