@@ -3,8 +3,6 @@
  * What most files include of the system, compiled once for each target: a fifth of a compilation is spent on reading these. Every file
  * still includes what it uses: the build with the address sanitizer has no precompiled headers (Makefile).
  */
-#pragma once
-
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
