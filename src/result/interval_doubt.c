@@ -99,12 +99,14 @@ bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns)
 		return true;
 	}
 	int64_t last_ns = sent_ns + (results->reach_ns >= 0 && results->reach_ns < wait ? results->reach_ns : wait);
+	/* If nothing has arrived that was sent later, all of it may be held up for longer than any packet before. */
+	int64_t unseen_ns = sent_ns > own->matched_ns ? sent_ns + wait : last_ns;
 	for (uint64_t n = results->first; results->blind + results->coarser && n < results->next; n++) {
 		const struct ow_interval_results_open *open = ow_interval_results_open_of(results, n);
 		const struct ow_interval_result *r = &open->result;
 		enum ow_doubt doubt = doubt_of(open, own);
 		int64_t start_ns = r->start_ns - (doubt == OW_DOUBT_DROPS ? DROPS_LAG_NS : 0);
-		if (!doubt || last_ns < start_ns || sent_ns >= r->start_ns + r->length_ns)
+		if (!doubt || unseen_ns < start_ns || sent_ns >= r->start_ns + r->length_ns)
 			continue;
 		results->doubt = doubt;
 		results->doubted = r->interval;

@@ -61,6 +61,7 @@ static void on_late(void *arg, const struct ow_late_packets_late *late)
 	}
 	ow_delays_add(sender->delays, late->delay_ns + ow_result_clock_added_ns(&sender->result), 1);
 	ow_interval_results_raise_reach(results, late->delay_ns);
+	sender->matched_ns = later(sender->matched_ns, late->sent_ns);
 	if (results->delays < OW_INTERVAL_RESULTS_DELAYS)
 		results->delay_ns[results->delays++] = late->delay_ns;
 	const struct ow_interval_results_input *in = results->input;
@@ -350,6 +351,16 @@ static int carry_on(struct ow_interval_results *results, struct ow_interval_resu
 	return r;
 }
 
+static int64_t last_matched(const struct ow_interval_results_input *in)
+{
+	int64_t last_ns = in->packets ? INT64_MIN : INT64_MAX;
+	for (size_t i = 0; i < in->packets; i++) {
+		if (in->is_matched[i])
+			last_ns = later(last_ns, in->result.start_ns + in->packet[i].time_ns);
+	}
+	return last_ns;
+}
+
 /*
  * Adds the next interval, closes the oldest one if its time is over, and reports both. estimate: is taken over; may be
  * NULL.
@@ -364,6 +375,7 @@ static int step(struct ow_interval_results *results, const struct ow_interval_re
 		return r;
 	open->unknown = unknown;
 	open->shift_ns = in->shift_ns;
+	open->matched_ns = last_matched(in);
 	r = ow_interval_results_keep_flows(results, in, open);
 	if (r < 0) {
 		give_up(open);

@@ -36,9 +36,10 @@ struct ow_interval_results_open {
 	uint64_t late, late_received;
 	uint64_t
 		unplaced; /* received packets that may have been sent in an earlier interval that is unknown, or before the first */
-	bool coarser;       /* has a larger sample shift than the interval before */
-	uint64_t alike;     /* late packets whose delay is uncertain */
-	int64_t shift_ns;   /* of the receiver's interval */
+	bool coarser;     /* has a larger sample shift than the interval before */
+	uint64_t alike;   /* late packets whose delay is uncertain */
+	int64_t shift_ns; /* of the receiver's interval */
+	int64_t matched_ns; /* sending time of its last packet that has arrived: INT64_MIN = none has; INT64_MAX = not known */
 	uint64_t in_turn;   /* identical packets, sent or received late, that may be lost instead */
 	uint64_t close;     /* identical packets that may be late or duplicates */
 	uint64_t reordered; /* late packets that were sent before packets that had arrived */

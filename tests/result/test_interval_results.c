@@ -283,6 +283,25 @@ static void test_unknown(void **state)
 	}
 }
 
+/* All that was sent last may be held up for longer than any packet before, and arrive in an unknown interval. */
+static void test_unknown_after_silence(void **state)
+{
+	(void)state;
+	struct history history;
+	history_open(&history, 2, 10);
+	/* The last packet that arrived was sent at 3. */
+	step_flow(&history, 0, (struct ow_sighting[]){{1, 2, 1}, {2, 600, 1}}, 2, NULL, 0);
+	struct ow_interval_result unknown = {.interval = 1, .start_ns = SECOND, .length_ns = SECOND};
+	snprintf(unknown.cause, sizeof unknown.cause, "no answer");
+	assert_int_equal(ow_interval_results_unknown(history.settle, &unknown, false), 0);
+	step_flow(&history, 2, NULL, 0, NULL, 0);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
+	const struct ow_interval_result *r = history.final;
+	assert_true(r->interval == 0 && r->lost == 1 && r->pending == 1);
+	assert_string_equal(r->cause, "1 packet undecided: interval 1 is unknown");
+	history_done(&history);
+}
+
 /* A gap longer than anything can wait for, and one of 2^62 intervals. Not late by a hundred intervals, but perhaps of
  * one of them. */
 static void test_long_gap(void **state)
@@ -666,23 +685,15 @@ static void clocks_widen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clocks_widen),
-		cmocka_unit_test(test_example),
-		cmocka_unit_test(test_changed),
-		cmocka_unit_test(test_missed_is_not_changed),
-		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_long_gap),
-		cmocka_unit_test(test_drops),
-		cmocka_unit_test(test_finish),
-		cmocka_unit_test(test_quiet),
-		cmocka_unit_test(test_early),
-		cmocka_unit_test(test_faster_than_the_shift),
-		cmocka_unit_test(test_sampled),
-		cmocka_unit_test(test_shift),
-		cmocka_unit_test(test_create),
-		cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_distrust),
-		cmocka_unit_test(test_short_flows),
+		cmocka_unit_test(clocks_widen),  cmocka_unit_test(test_example),
+		cmocka_unit_test(test_changed),  cmocka_unit_test(test_missed_is_not_changed),
+		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_unknown_after_silence),
+		cmocka_unit_test(test_long_gap), cmocka_unit_test(test_drops),
+		cmocka_unit_test(test_finish),   cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_early),    cmocka_unit_test(test_faster_than_the_shift),
+		cmocka_unit_test(test_sampled),  cmocka_unit_test(test_shift),
+		cmocka_unit_test(test_create),   cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_distrust), cmocka_unit_test(test_short_flows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
