@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of epochs: sums of any time against naive ones, damage at every byte, kill -9 of a writer, refusals. */
+#include "../effort.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "flows/epochs_private.h"
@@ -204,7 +205,7 @@ static void test_cut(void **state)
 	ow_epochs_writer_free(writer);
 	off_t whole = size_of(path);
 	unsigned before = 18;
-	for (off_t size = whole; size >= header; size -= 1 + size % 97) {
+	for (off_t size = whole; size >= header; size -= RUN_STEP * (1 + size % 97)) {
 		assert_int_equal(truncate(path, size), 0);
 		struct ow_epochs *epochs = open_file();
 		unsigned count = (unsigned)ow_epochs_count(epochs);
@@ -238,7 +239,7 @@ static void test_damage(void **state)
 	ow_epochs_writer_free(writer);
 	off_t size = size_of(path);
 	int fd = open(path, O_RDWR);
-	for (off_t at = 0; at < size; at += 3) {
+	for (off_t at = 0; at < size; at += (off_t)3 * RUN_STEP) {
 		uint8_t byte;
 		assert_int_equal(pread(fd, &byte, 1, at), 1);
 		byte ^= 0x10;

@@ -217,7 +217,8 @@ static void test_identical(void **state)
 {
 	(void)state;
 	for (size_t n = 1; n <= 3; n++) {
-		for (int code = 0; code < (n == 1 ? 30 : n == 2 ? 900 : 27000); code++) {
+		int step = n == 3 && RUN_STEP > 1 ? 7 : 1; /* has no factor of 30 */
+		for (int code = 0; code < (n == 1 ? 30 : n == 2 ? 900 : 27000); code += step) {
 			int64_t sent[3], delay[3];
 			bool ordered = true;
 			for (size_t i = 0, rest = (size_t)code; i < n; i++, rest /= 30) {

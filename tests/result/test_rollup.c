@@ -5,6 +5,7 @@
  */
 #include "result/rollup.h"
 
+#include "../effort.h"
 #include "base/random.h"
 #include "result/fields.h"
 #include <math.h>
@@ -182,7 +183,7 @@ static void check_truth(const struct hour *h, const struct ow_interval_result *r
 static void of_all_packets(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= RUN_COUNT(3); seed++) {
 		struct hour *h = make_hour(seed);
 		struct ow_interval_result sum;
 		add_up(h->result, INTERVALS, 0, 3600 * SECOND, &sum);
@@ -245,7 +246,7 @@ static void vary(struct hour *h, uint64_t seed)
 static void minutes_give_what_intervals_give(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 4; seed++) {
+	for (uint64_t seed = 1; seed <= RUN_COUNT(4); seed++) {
 		struct hour *h = make_hour(seed);
 		struct ow_interval_result direct, by_minute;
 		if (seed > 1)
@@ -280,7 +281,7 @@ static void lose_clocks(struct hour *h, uint64_t seed)
 static void delays_without_clocks(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= RUN_COUNT(3); seed++) {
 		struct hour *h = make_hour(seed);
 		struct ow_interval_result sum, by_minute;
 		struct ow_delay_histogram delays = {0};
