@@ -5,7 +5,7 @@
 #   make            only build/oneway and the library; make install PREFIX=/usr/local DESTDIR=, make uninstall
 #   make demo       half a minute of the lab: real packets, two points, results compared with the truth (needs root)
 #   make check      the quick tests of the release build, for the inner loop of a change (a minute)
-#   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (12 to 20 minutes)
+#   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (10 to 15 minutes)
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make soak       the whole system for SOAK=10m, or any time: constant memory, no false losses (needs root)
 #   make networks   NETWORKS=200 random routed networks with two points: no false losses (needs root; some minutes)
