@@ -121,11 +121,11 @@ class Net:
 
 
 Row = collections.namedtuple(
-    "Row", "start length final status cause sent received matched late late_received lost pending extra total_sent sample_shift drops_from drops_to"
+    "Row", "start length final status cause sent received matched late late_received lost pending extra total_sent sample_shift drops_from drops_to ready"
 )
 COLUMNS = (
     "start_ns, length_ns, final, status, cause, sent, received, matched, late, late_received, lost, pending, extra, total_sent,"
-    " sample_shift, ring_drops_from, ring_drops_to"
+    " sample_shift, ring_drops_from, ring_drops_to, ready_ns"
 )
 
 
