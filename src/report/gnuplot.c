@@ -150,7 +150,7 @@ int ow_gnuplot_draw(FILE *script, const char *path, const char *trailer, int *re
 /* The plot is made in memory, so that an existing file at path stays until there is a new one. */
 int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct ow_error *err)
 {
-	int picture, r = ow_gnuplot_draw(script, path, trailer, &picture, err);
+	int picture = -1, r = ow_gnuplot_draw(script, path, trailer, &picture, err);
 	if (r != 0)
 		return r;
 	r = copy_out(picture, path, err);

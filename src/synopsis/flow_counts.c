@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/id_map.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +118,8 @@ static int64_t enter(struct ow_flow_counts *counts, uint64_t flow, const struct 
 	size_t i = counts->flows++;
 	counts->entry[i] = (struct entry){.flow = flow, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	counts->key[i] = *key;
-	if (counts->partial)
+	assert(!counts->partials || counts->partial);
+	if (counts->partials)
 		memset(counts->partial + i * counts->partials, 0, counts->partials * sizeof *counts->partial);
 	return (int64_t)i;
 }
