@@ -19,6 +19,8 @@
  * closer, may arrive like that. */
 #define CLOSE_ARRIVALS 64
 #define CLOSE_SENDS    16
+#define DELAY_MOST_NS  (INT64_MAX / 8)
+#define CALM_INTERVALS 60 /* without clear duplicates, after which none is expected */
 #define NONE           UINT32_MAX
 
 /* The last pairs of a packet: a ring. */
@@ -36,6 +38,7 @@ int ow_interval_copies_create(struct ow_interval_copies **ret_copies)
 		return -ENOMEM;
 	}
 	ow_plausible_init(&copies->plausible);
+	copies->calm = CALM_INTERVALS - 2; /* the first interval shows whether there are */
 	*ret_copies = copies;
 	return 0;
 }
@@ -71,6 +74,7 @@ void ow_interval_copies_begin(struct ow_interval_copies *copies)
 	copies->by_id[0] = by_id;
 	ow_id_map_clear(&copies->by_id[0]);
 	copies->aligned = 0;
+	copies->calm += copies->calm < CALM_INTERVALS;
 	ow_plausible_init(&copies->plausible);
 }
 
@@ -185,7 +189,7 @@ struct verdict {
 	bool sure; /* no plausible assignment takes a packet of the interval for one from before, or the reverse */
 	int64_t since_ns; /* none that was sent before this has plausibly arrived now */
 	uint64_t duplicated, close;
-	bool shifted; /* some pairs may be those of the packets after them: an arrival among them is a duplicate */
+	bool shifted; /* there are such: pairs may be those of other packets */
 };
 
 /* How far back the arrival may have been sent, and whether that is on the other side of the start of the interval. */
@@ -258,21 +262,26 @@ static void count_gaps(const int64_t *time_ns, uint32_t count, int64_t close_ns,
 	}
 }
 
-/*
- * The time between two packets, if arrivals that are much closer than that show something; otherwise 0. If other packets
- * show that delays differ by more, late ones arrive together as well, and nothing can be said. That delays are at most so
- * long does not show that they differ.
- */
-static int64_t telling_gap(const struct ow_interval_copies *c, const struct ow_copy_times *of)
+/* The mean time between two packets of this interval, or 0. */
+static int64_t mean_gap(const struct ow_copy_times *of)
 {
-	const struct ow_plausible *p = &c->plausible;
 	uint32_t sents = of->sents - of->waiting;
 	const int64_t *sent_ns = of->sent_ns + of->waiting;
-	int64_t gap_ns = sents > 1 ? (sent_ns[sents - 1] - sent_ns[0]) / (sents - 1) : 0;
+	return sents > 1 ? (sent_ns[sents - 1] - sent_ns[0]) / (sents - 1) : 0;
+}
+
+/*
+ * Whether arrivals that are much closer together than this time between two packets show something. If other packets show
+ * that delays differ by more, late ones arrive together as well, and nothing can be said. That delays are at most so long
+ * does not show that they differ.
+ */
+static bool is_telling(const struct ow_interval_copies *c, const struct ow_copy_times *of, int64_t gap_ns)
+{
+	const struct ow_plausible *p = &c->plausible;
 	bool few = of->receiveds < CLOSE_LEAST, alone = !p->samples || !p->known;
 	/* Of few packets one that is late by chance looks like the rule. */
 	int64_t spread_ns = few ? p->high_ns - p->low_ns : SPREAD_TIMES * (p->most_ns - p->least_ns);
-	return (alone ? few : spread_ns >= gap_ns) ? 0 : gap_ns;
+	return gap_ns && !(alone ? few : spread_ns >= gap_ns);
 }
 
 /*
@@ -286,6 +295,15 @@ static uint32_t count_close(const struct ow_copy_times *of, int64_t gap_ns, bool
 	count_gaps(of->sent_ns + of->waiting, of->sents - of->waiting, gap_ns / CLOSE_SENDS, gap_ns, -1, more);
 	*ret_clear = more[0] > 0 && more[0] > 2 * more[1];
 	return more[0] > 0 ? (uint32_t)more[0] : 0;
+}
+
+/* All that arrive much closer to the one before than packets are sent. */
+static uint32_t count_together(const struct ow_copy_times *of, int64_t gap_ns)
+{
+	uint32_t together = 0;
+	for (uint32_t j = 1; j < of->receiveds; j++)
+		together += of->received_ns[j] - of->received_ns[j - 1] <= gap_ns / CLOSE_ARRIVALS;
+	return together;
 }
 
 /* The same by the pairs, where the sender's own bursts do not hide it. */
@@ -303,28 +321,45 @@ static uint32_t count_joined(const struct ow_copy_times *of, int64_t gap_ns, con
 	return joined;
 }
 
+/*
+ * Whether there are duplicates, or arrivals that look like them: then each arrival that is close to the one before may be
+ * one. A burst of the sender hides duplicates, and so do delays that differ, if there were some lately.
+ */
+static void note_close(struct ow_interval_copies *c, const struct ow_copy_times *of, int64_t gap_ns, bool telling,
+                       struct verdict *verdict)
+{
+	uint32_t together = count_together(of, gap_ns);
+	bool lately = c->calm < CALM_INTERVALS, seen = c->calm < CALM_INTERVALS - 1;
+	/* Where none or one was sent, bursts do not show: all have arrived only if there are no duplicates. */
+	bool blind = !gap_ns && c->plausible.samples && (seen || of->sents != of->receiveds);
+	verdict->shifted = verdict->close || verdict->duplicated || (!telling && lately && together) || blind;
+	if (verdict->shifted && together > verdict->close)
+		verdict->close = together;
+}
+
 static int align_all(struct ow_interval_copies *c, const struct ow_copy_times *of, struct verdict *ret_verdict)
 {
 	struct input in;
 	const struct ow_copies_pairs *before = pairs_of(c, 1, of->id);
-	int64_t gap_ns = telling_gap(c, of);
-	bool clear = false;
-	uint32_t close = gap_ns ? count_close(of, gap_ns, &clear) : 0;
+	int64_t gap_ns = mean_gap(of);
+	bool clear = false, telling = is_telling(c, of, gap_ns);
+	uint32_t close = telling ? count_close(of, gap_ns, &clear) : 0;
 	double copy = of->receiveds > of->sents || clear ? OW_ALIGN_COPY : OW_ALIGN_NO_COPIES;
 	int r = align(c, of, before, copy, &in);
 	if (r == 0 && before)
 		r = align(c, of, NULL, copy, &in);
 	if (r < 0)
 		return r;
+	c->calm = clear ? 0 : c->calm;
 	bool known = in.pairs || is_sparse(c, of) || of->sent_ns[0] >= of->start_ns;
-	uint32_t joined = gap_ns && r > 0 ? count_joined(of, gap_ns, c->arrival + in.pairs) : 0;
+	uint32_t joined = telling && r > 0 ? count_joined(of, gap_ns, c->arrival + in.pairs) : 0;
 	*ret_verdict = (struct verdict){.arrival = c->arrival + in.pairs,
 	                                .sure = r > 0 && known,
 	                                .since_ns = of->sent_ns[0],
-	                                .close = joined > close ? joined : close,
-	                                .shifted = joined > 0};
+	                                .close = joined > close ? joined : close};
 	for (uint32_t j = 0; r > 0 && j < of->receiveds; j++)
 		ret_verdict->duplicated += ret_verdict->arrival[j].sent == NONE;
+	note_close(c, of, gap_ns, telling, ret_verdict);
 	if (!ret_verdict->sure)
 		return 0;
 	ret_verdict->since_ns = INT64_MAX;
@@ -358,15 +393,27 @@ static uint64_t pair_in_turn(const struct ow_copy_times *of, uint32_t out, int64
 	return sents + waiting ? of->receiveds - turns.late - turns.pairs : 0;
 }
 
-/* As the alignment says. If pairs may be shifted, that is each whose next packet was sent before the arrival. */
-static void pair_aligned(struct ow_interval_copies *c, const struct ow_copy_times *of, const struct verdict *verdict,
-                         struct ow_copy_fate *fate)
+/* How long packets may take: as others do, which are a sample; or else as little as nothing. */
+static void limit_delays(const struct ow_plausible *p, int64_t *ret_least_ns, int64_t *ret_most_ns)
+{
+	*ret_least_ns = 0;
+	*ret_most_ns = p->known ? p->high_ns : INT64_MAX;
+	if (!p->samples)
+		return;
+	int64_t least_ns = p->min_ns > -DELAY_MOST_NS ? p->min_ns : -DELAY_MOST_NS;
+	int64_t most_ns = p->max_ns < DELAY_MOST_NS ? p->max_ns : DELAY_MOST_NS;
+	int64_t spread_ns = (SPREAD_TIMES - 1) * (most_ns - least_ns) + SLACK_NS;
+	*ret_least_ns = least_ns - spread_ns;
+	*ret_most_ns = most_ns + spread_ns;
+}
+
+/* As the alignment says. */
+static void pair_aligned(const struct ow_copy_times *of, const struct verdict *verdict, struct ow_copy_fate *fate)
 {
 	const struct ow_align_arrival *arrival = verdict->arrival;
 	for (uint32_t j = 0; j < of->receiveds; j++) {
 		uint32_t sent = arrival[j].sent;
-		bool next = sent != NONE && sent + 1 < of->sents && of->sent_ns[sent + 1] <= of->received_ns[j];
-		bool unsure = arrival[j].less_ns || arrival[j].more_ns || (verdict->shifted && next);
+		bool unsure = arrival[j].less_ns || arrival[j].more_ns;
 		fate[j] = (struct ow_copy_fate){OW_ALIGN_NONE, OW_LATE_PACKETS_NOBODY, sent != NONE && unsure};
 		if (sent == NONE)
 			continue;
@@ -374,8 +421,6 @@ static void pair_aligned(struct ow_interval_copies *c, const struct ow_copy_time
 			fate[j].sent = sent - of->waiting;
 		else
 			fate[j].waited_ns = of->sent_ns[sent];
-		if (!unsure)
-			note(c, of->id, of->sent_ns[sent], of->received_ns[j]);
 	}
 }
 
@@ -389,6 +434,42 @@ static uint64_t pair_since(const struct ow_copy_times *of, const struct verdict 
 	for (uint32_t j = 0; j < of->receiveds; j++)
 		fate[j].doubtful |= fate[j].sent == OW_ALIGN_NONE || verdict->duplicated;
 	return duplicated;
+}
+
+/* When the packet of an arrival was sent, also of one that is late; OW_LATE_PACKETS_NOBODY: not known. */
+static int64_t sent_when(const struct ow_copy_times *of, const struct ow_copy_fate *fate)
+{
+	if (fate->sent != OW_ALIGN_NONE)
+		return of->sent_ns[of->waiting + fate->sent];
+	return fate->waited_ns > OW_LATE_PACKETS_OLDEST ? fate->waited_ns : OW_LATE_PACKETS_NOBODY;
+}
+
+/*
+ * By how long packets may take: doubts those that take another time, and, if pairs may be shifted, those of which another
+ * packet may have arrived. What is left helps in the next interval: as far as the alignment is sure, or if only one packet
+ * is possible.
+ */
+static void doubt_others(struct ow_interval_copies *c, const struct ow_copy_times *of, const struct verdict *verdict,
+                         struct ow_copy_fate *fate)
+{
+	int64_t least_ns, most_ns;
+	uint32_t first = 0, end = 0;
+	limit_delays(&c->plausible, &least_ns, &most_ns);
+	for (uint32_t j = 0; j < of->receiveds; j++) {
+		int64_t received_ns = of->received_ns[j], sent_ns = sent_when(of, &fate[j]);
+		while (end < of->sents && received_ns - of->sent_ns[end] >= least_ns)
+			end++;
+		while (first < end && received_ns - of->sent_ns[first] > most_ns)
+			first++;
+		if (sent_ns == OW_LATE_PACKETS_NOBODY)
+			continue;
+		int64_t delay_ns = received_ns - sent_ns;
+		bool outside = c->plausible.samples && (delay_ns < least_ns || delay_ns > most_ns);
+		bool alone = c->plausible.samples && end - first == 1;
+		fate[j].doubtful |= outside || (verdict->shifted && end - first > 1);
+		if (!fate[j].doubtful && (verdict->sure || alone))
+			note(c, of->id, sent_ns, received_ns);
+	}
 }
 
 /* Whether most pairs take as long as other packets. If not, some were sent before the first interval. One that takes much
@@ -410,6 +491,20 @@ static bool check_pairs(const struct ow_interval_copies *c, const struct ow_copy
 	return 2 * within >= pairs;
 }
 
+/*
+ * How many arrive sooner after the first packet than others take: they were sent before the first interval. Each of them
+ * shifts the others by one.
+ */
+static uint32_t count_early(const struct ow_interval_copies *c, const struct ow_copy_times *of)
+{
+	uint32_t early = 0;
+	int64_t gap_ns = mean_gap(of);
+	while (c->plausible.samples && early < of->receiveds &&
+	       of->received_ns[early] - of->sent_ns[0] + gap_ns / 2 < c->plausible.min_ns)
+		early++;
+	return early ? early + 1 : 0;
+}
+
 static int pair_unequal(struct ow_interval_copies *c, const struct ow_copy_times *of, struct ow_copy_fate *fate,
                         struct ow_copy_counts *ret_counts)
 {
@@ -420,14 +515,23 @@ static int pair_unequal(struct ow_interval_copies *c, const struct ow_copy_times
 	uint64_t surplus = of->receiveds > of->sents ? of->receiveds - of->sents : 0;
 	uint64_t close = verdict.duplicated > verdict.close ? verdict.duplicated : verdict.close;
 	ret_counts->duplicated = verdict.duplicated;
-	ret_counts->close = close > surplus ? close - surplus : 0;
+	ret_counts->close = (close > surplus ? close - surplus : 0) + count_early(c, of);
 	if (verdict.sure)
-		pair_aligned(c, of, &verdict, fate);
+		pair_aligned(of, &verdict, fate);
 	else if (of->sents == of->receiveds) /* all have arrived */
 		ret_counts->duplicated = pair_in_turn(of, 0, OW_LATE_PACKETS_ANY, fate);
 	else
 		ret_counts->duplicated = pair_since(of, &verdict, fate);
+	doubt_others(c, of, &verdict, fate);
 	return 0;
+}
+
+/* Whether as many may be lost as there are duplicates. */
+static bool may_be_twice(const struct ow_interval_copies *c, const struct ow_copy_times *of)
+{
+	bool clear;
+	int64_t gap_ns = mean_gap(of);
+	return is_telling(c, of, gap_ns) && count_close(of, gap_ns, &clear);
 }
 
 int ow_interval_copies_pair(struct ow_interval_copies *c, const struct ow_copy_times *of, struct ow_copy_fate *ret_fate,
@@ -436,6 +540,7 @@ int ow_interval_copies_pair(struct ow_interval_copies *c, const struct ow_copy_t
 	bool equal = !of->receiveds || (!of->waiting && of->sents == of->receiveds), fit = c && fits(c, of);
 	int r = 0;
 	*ret_counts = (struct ow_copy_counts){0};
+	equal = equal && !(fit && may_be_twice(c, of));
 	if (equal || !fit) {
 		ret_counts->duplicated =
 			pair_in_turn(of, 0, equal ? OW_LATE_PACKETS_ANY : OW_LATE_PACKETS_OLDEST, ret_fate);

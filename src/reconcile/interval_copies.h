@@ -18,6 +18,7 @@ struct ow_interval_copies {
 	struct ow_aligner *aligner;
 	struct ow_plausible plausible; /* delays of other packets; to be filled in for each interval */
 	size_t aligned;                /* arrivals of this interval */
+	unsigned calm;                 /* intervals since the last with clear duplicates */
 	/* The last pairs of each packet, of this interval and of the last one. */
 	struct ow_copies_pairs *pairs[2];
 	size_t count[2], room[2];

@@ -77,8 +77,8 @@ void history_sort(struct ow_sighting *stamp, size_t count)
 	qsort(stamp, count, sizeof *stamp, by_time);
 }
 
-void history_play(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
-                  size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon)
+void history_play_seen(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
+                       size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon, history_look *look, void *arg)
 {
 	struct ow_interval_log_options options = {.length_ns = length_ns, .sightings_max = as + bs + 1, .open_max = 4};
 	struct ow_interval_log *ledger_a, *ledger_b;
@@ -100,6 +100,8 @@ void history_play(struct history *history, const struct ow_sighting *a, size_t a
 		                               &input, &joined),
 			0);
 		input.result.clock_from = input.result.clock_to = (struct ow_clock_state){true, 0};
+		if (look)
+			look(arg, page_a, page_b, &input);
 		assert_int_equal(ow_interval_results_step(history->settle, &input), 0);
 		ow_joined_done(&joined);
 		ow_interval_packets_free(page_a);
@@ -113,4 +115,10 @@ void history_play(struct history *history, const struct ow_sighting *a, size_t a
 	ow_interval_packets_free(before);
 	ow_interval_log_free(ledger_a);
 	ow_interval_log_free(ledger_b);
+}
+
+void history_play(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
+                  size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon)
+{
+	history_play_seen(history, a, as, b, bs, length_ns, intervals, horizon, NULL, NULL);
 }
