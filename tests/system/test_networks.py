@@ -407,6 +407,8 @@ class Changed(Case):
                 if r["status"] == "measured" and r["sent"]:
                     self.assertLess(r["loss_ratio"], 0.05, brief([r]))
 
+
+class Identical(Case):
     def identical(self, *others, slow=None, more=""):
         """Packets that are all the same, 200 a second, one in 19 lost after the first of a second; beside them these streams, of which none is."""
         n = self.network(networks.Fork, slow=slow)
