@@ -253,16 +253,18 @@ def all_names(suite):
 
 
 def run_all(module, path):
-    """All tests of a module, several networks at a time; with arguments, as unittest does."""
-    if len(sys.argv) > 1:
+    """All tests of a module, or those of these classes, several networks at a time; with names of tests, as unittest does."""
+    loader = unittest.defaultTestLoader
+    if any("." in name or name.startswith("-") for name in sys.argv[1:]):
         unittest.main(module)
+    tests = loader.loadTestsFromNames(sys.argv[1:], module) if len(sys.argv) > 1 else loader.loadTestsFromModule(module)
 
     def run_one(name):
         return subprocess.run([sys.executable, path, "-v", name], capture_output=True, text=True)
 
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        for done in pool.map(run_one, all_names(unittest.defaultTestLoader.loadTestsFromModule(module))):
+        for done in pool.map(run_one, all_names(tests)):
             print(done.stdout + done.stderr, flush=True)
             failed += done.returncode != 0
     sys.exit(failed != 0)
