@@ -81,7 +81,7 @@ static void help_revoke(void)
 	      stdout);
 }
 
-/* Opens the fleet of the arguments; *ret_code is the exit code if there is nothing more to do. */
+/* Opens the fleet of the arguments. If there is nothing more to do, *ret_fleet stays NULL, and *ret_code is the exit code. */
 static bool begin(const char *command, const struct ow_option *options, void (*help)(void), int argc, char **argv,
                   struct arguments *args, struct ow_fleet **ret_fleet, int *ret_code)
 {
@@ -96,7 +96,7 @@ static bool begin(const char *command, const struct ow_option *options, void (*h
 		*ret_code = ow_cli_misused(command, &err);
 	else if (ow_fleet_open(ow_cli_fleet_dir(args->dir), ret_fleet, &err) < 0)
 		*ret_code = ow_cli_failed(command, &err);
-	return *ret_code == OW_EXIT_OK;
+	return *ret_fleet != NULL;
 }
 
 /* What is left to do for servers that do not run here. */

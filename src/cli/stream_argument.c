@@ -131,6 +131,7 @@ static int open_files(const char *what, struct ow_stream_options *options, struc
 			r = ow_stream_open(options, &ret->part[i], err);
 		ret->parts += r == 0;
 	}
+	options->name = point;
 	free(parts);
 	return r;
 }

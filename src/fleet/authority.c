@@ -219,7 +219,7 @@ int ow_authority_enrol(const struct ow_fleet *fleet, const struct ow_credential 
 	                                  : ow_error_set(err, EACCES, "not a name of a point");
 	if (r == 0 && hash_of_key(key, hash) < 0)
 		r = ow_openssl_failed("key", err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	to_hex(hash, sizeof hash, hex);
 	r = check_secret(&point, secret, hex, err);

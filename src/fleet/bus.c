@@ -422,7 +422,7 @@ static int copy_urls(const char *from, const char **ret_text)
 	size_t size = text ? strlen(text) : 0;
 	while (size && (text[size - 1] == '\n' || text[size - 1] == ' '))
 		text[--size] = 0;
-	for (char *at = text; at && (at = strchr(at, '\n'));)
+	for (char *at = text ? strchr(text, '\n') : NULL; at; at = strchr(at, '\n'))
 		*at = ',';
 	*ret_text = text;
 	return text ? 0 : -ENOMEM;

@@ -15,13 +15,15 @@ struct permissions {
 	const char *const *publish, *const *subscribe;
 };
 
-static const char *const point_publish[] = {"ow.r.@",
-                                            "ow.s.@",
-                                            "ow.e.@",
-                                            "ow.h.@",
-                                            "$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.@",
-                                            "$JS.API.DIRECT.GET.KV_cfg.$KV.cfg." OW_REVOCATION_KEY,
-                                            NULL};
+static const char *const point_publish[] = {
+	"ow.r.@",
+	"ow.s.@",
+	"ow.e.@",
+	"ow.h.@",
+	"$JS.API.DIRECT.GET.KV_cfg.$KV.cfg.@",
+	"$JS.API.DIRECT.GET.KV_cfg.$KV.cfg." OW_REVOCATION_KEY, /* NOLINT(bugprone-suspicious-missing-comma) */
+	NULL};
+/* NOLINTNEXTLINE(bugprone-suspicious-missing-comma) */
 static const char *const point_subscribe[] = {"_IN.@.>", "cfg.@", "cfg." OW_REVOCATION_KEY, "ow.q.@", NULL};
 static const struct permissions of_point = {point_publish, point_subscribe};
 

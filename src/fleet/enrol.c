@@ -344,7 +344,7 @@ static void hash_text(const void *bytes, size_t size, char ret_hex[65])
 /* Whether the token is not the one by which the certificate came. Without a record of that it is taken for the same. */
 static bool is_other_token(const struct ow_config *config, const char *refused)
 {
-	char *path = ow_state_path(config->fleet.state, OW_FLEET_TOKEN), *used = NULL, hex[65];
+	char *path = ow_state_path(config->fleet.state, OW_FLEET_TOKEN), *used = NULL, hex[65] = "";
 	size_t size;
 	struct ow_error ignored;
 	bool known = config->fleet.token && strncmp(config->fleet.token, refused, OW_ENROL_TOKEN - 1) != 0 && path &&

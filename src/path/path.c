@@ -253,8 +253,8 @@ static void set_pair(struct ow_path *path, unsigned k, struct ow_rounds_pair *re
 	const unsigned point[OW_SIDES] = {path->place[k].from, path->place[k].to};
 	pair->path = path;
 	pair->number = k;
-	*ret_pair = (struct ow_rounds_pair){
-		.place = path->place[k], .options = path->options.match, .log.most = NOTES_MAX / path->pairs};
+	*ret_pair = (struct ow_rounds_pair){.place = path->place[k], .options = path->options.match};
+	ret_pair->log.most = NOTES_MAX / path->pairs; /* NOLINT(clang-analyzer-core.DivideZero): there are pairs */
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		ret_pair->path[side] = path->report.point[point[side]].path;
 		ret_pair->reader[side] = path->reader[point[side]];

@@ -221,7 +221,7 @@ static int judge(struct monitoring *m, int64_t now_ns)
 		r = ow_monitor_judge(m->monitor, now_ns, &verdict, &count, m->err);
 	if (r == 0)
 		r = ow_monitor_locate(m->monitor, now_ns, hops, sizeof(hops), m->err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	for (uint32_t i = 0; i < count; i++) {
 		m->count->broke |= verdict[i].state == OW_PATH_BROKEN;

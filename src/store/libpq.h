@@ -46,6 +46,7 @@
 	X(PQtransactionStatus)
 
 struct ow_libpq {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration has none */
 #define OW_LIBPQ_MEMBER(name) __typeof__(name) *name;
 	OW_LIBPQ_FUNCTIONS(OW_LIBPQ_MEMBER)
 #undef OW_LIBPQ_MEMBER

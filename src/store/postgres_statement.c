@@ -315,7 +315,7 @@ int ow_postgres_ask(struct ow_postgres *p, const char *sql, int64_t *ret_value, 
 {
 	struct ow_statement *statement = NULL;
 	int r = ow_postgres_prepare(p, sql, &statement, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	enum ow_step step = ow_step(statement);
 	if (step == OW_STEP_ROW)

@@ -291,8 +291,8 @@ static void gaps_are_asked_for(void **state)
 		ow_bus_poll(bus, 10);
 	}
 	char expected[100];
-	snprintf(expected, sizeof expected, "\"since_ns\": %lld, \"until_ns\": %lld}", (long long)(start + MINUTE),
-	         (long long)(start + 5 * MINUTE));
+	snprintf(expected, sizeof expected, "\"since_ns\": %lld, \"until_ns\": %lld}", (long long)start + MINUTE,
+	         (long long)start + 5 * MINUTE);
 	assert_int_equal(questions, 1);
 	assert_non_null(strstr(asked, expected));
 	assert_non_null(strstr(asked, "\"minute\""));
