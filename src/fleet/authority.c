@@ -213,7 +213,7 @@ int ow_authority_enrol(const struct ow_fleet *fleet, const struct ow_credential 
                        struct ow_error *err)
 {
 	struct ow_fleet_point point = {0};
-	uint8_t hash[HASH_BYTES];
+	uint8_t hash[HASH_BYTES] = {0};
 	char hex[2 * HASH_BYTES + 1];
 	int r = ow_fleet_name_valid(name) ? ow_fleet_point_load(fleet, name, &point, err)
 	                                  : ow_error_set(err, EACCES, "not a name of a point");

@@ -224,8 +224,8 @@ static bool translate(struct ow_interval_copies *c, const struct input *in)
  * all delays may be longer by that time. */
 static bool is_sparse(const struct ow_interval_copies *c, const struct ow_copy_times *of)
 {
-	uint32_t first = of->sents - 1;
-	while (first > 0 && (first + 2 > of->sents || of->sent_ns[first - 1] >= of->start_ns))
+	uint32_t first = of->sents > 1 ? of->sents - 2 : 0;
+	while (first > 0 && of->sent_ns[first - 1] >= of->start_ns)
 		first--;
 	int64_t gap_ns =
 		of->sents > 1 ? (of->sent_ns[of->sents - 1] - of->sent_ns[first]) / (of->sents - 1 - first) : INT64_MAX;
