@@ -2,9 +2,9 @@
 /* Flows on a path: sightings at both points, and the truth about each flow. */
 #include "papers/flow_stream.h"
 
+#include "base/sort.h"
 #include "sim/queue.h"
 #include "papers/delay_sampler.h"
-#include "sim/sort.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  */
 #include "papers/rli.h"
 
+#include "base/sort.h"
 #include "sim/models.h"
-#include "sim/sort.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

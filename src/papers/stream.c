@@ -7,8 +7,8 @@
  */
 #include "papers/stream.h"
 
+#include "base/sort.h"
 #include "papers/delay_sampler.h"
-#include "sim/sort.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

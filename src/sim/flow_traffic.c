@@ -3,11 +3,11 @@
 #include "sim/flow_traffic.h"
 
 #include "base/hash.h"
+#include "base/sort.h"
 #include "base/time.h"
 #include "capture/file/reader.h"
 #include "packet/flow.h"
 #include "sim/models.h"
-#include "sim/sort.h"
 #include "base/array.h"
 #include <errno.h>
 #include <math.h>

@@ -7,37 +7,44 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#define COUNT 1000
+#define COUNT 5000
 #define SEED  7
 
 /* Numbers over their whole range, so that a comparison by subtraction would fail. */
-static void sorted(void **state)
+static void sort_all(struct ow_random *random, size_t count)
 {
-	(void)state;
-	struct ow_random random;
 	static double real[COUNT];
 	static uint64_t id[COUNT];
 	static int64_t time[COUNT];
 	uint64_t before = 0, after = 0; /* sums: none is lost or made up */
-	ow_random_seed(&random, SEED);
-	for (size_t i = 0; i < COUNT; i++) {
-		id[i] = ow_random_u64(&random);
-		time[i] = (int64_t)ow_random_u64(&random);
+	for (size_t i = 0; i < count; i++) {
+		id[i] = ow_random_u64(random);
+		time[i] = (int64_t)ow_random_u64(random);
 		real[i] = (double)time[i] * 1e200;
 	}
 	time[0] = INT64_MIN;
 	time[1] = INT64_MAX;
-	for (size_t i = 0; i < COUNT; i++)
+	for (size_t i = 0; i < count; i++)
 		before += id[i] + 3 * (uint64_t)time[i];
-	ow_sort_ids(id, COUNT);
-	ow_sort_times(time, COUNT);
-	ow_sort_doubles(real, COUNT);
-	for (size_t i = 1; i < COUNT; i++)
+	ow_sort_ids(id, count);
+	ow_sort_times(time, count);
+	ow_sort_doubles(real, count);
+	for (size_t i = 1; i < count; i++)
 		assert_true(id[i - 1] <= id[i] && time[i - 1] <= time[i] && real[i - 1] <= real[i]);
-	assert_true(time[0] == INT64_MIN && time[COUNT - 1] == INT64_MAX);
-	for (size_t i = 0; i < COUNT; i++)
+	assert_true(time[0] == INT64_MIN && time[count - 1] == INT64_MAX);
+	for (size_t i = 0; i < count; i++)
 		after += id[i] + 3 * (uint64_t)time[i];
 	assert_true(before == after);
+}
+
+/* Few and many are sorted in different ways. */
+static void sorted(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	ow_random_seed(&random, SEED);
+	for (size_t count = 100; count <= COUNT; count *= 50)
+		sort_all(&random, count);
 	ow_sort_ids(NULL, 0);
 	ow_sort_times(NULL, 0);
 	ow_sort_doubles(NULL, 0);
