@@ -535,7 +535,10 @@ class OneRouter(Case):
         n.source("s", [stream("10.2", count=817, rate=200, same=True, id=1, df=0x4000), *others])
         forth = self.live(n, "m", ("to_a", "to_b"))
         self.assertEqual(n.counters("m")["lost"], 43)
-        self.assertEqual(self.total(forth, "lost", "extra"), [43, 0], brief(forth))
+        # Where copies arrive together because the host is held up, one may be a duplicate, and another one lost.
+        lost, extra = self.total(forth, "lost", "extra")
+        self.assertEqual(lost - extra, 43, brief(forth))
+        self.assertLessEqual(extra, sum(map(in_doubt, forth)), brief(forth))
         for r in forth:
             if r["status"] == "measured" and not others:
                 self.assertLessEqual(abs(r["lost"] - r["sent"] / 19), 2, brief(forth))
