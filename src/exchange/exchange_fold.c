@@ -154,11 +154,13 @@ static int note_earlier(struct doubts *d)
 	return r;
 }
 
-/* Copies of packets that may have been on their way when the first interval began. */
+/* Copies of packets of which it is not known how many were on their way before: when the first interval began, or after one
+ * in which they could be confused. Other packets show it, also if there are none before later. */
 static int note_begun(struct doubts *d)
 {
 	const struct ow_interval_packets *packets = d->c->slot.packets;
-	bool doubt = !d->c->missing->begun || d->c->missing->odd;
+	const struct ow_missing *missing = d->c->missing;
+	bool doubt = !missing->begun || missing->unsure || (missing->amid && packets->copies < packets->count);
 	int r = 0;
 	for (size_t i = 0; doubt && i < packets->copies && r == 0; i++)
 		r = ow_keyset_add(&d->earlier, name(d->c, packets->copy[i].id));

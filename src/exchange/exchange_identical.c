@@ -60,9 +60,9 @@ void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c
 	const struct ow_interval_packets *packets = c->slot.packets;
 	struct ow_interval_result *r = &c->outcome.result;
 	size_t count = compared ? packets->count : 0;
-	bool first = !missing->begun, same = 2 * packets->copies > count;
+	bool first = !missing->begun;
 	missing->begun = compared;
-	missing->odd = c->outcome.odd;
+	missing->unsure = c->outcome.odd || c->outcome.close || r->ambiguous;
 	if (c->cost.missing_ns > 0 && (!missing->round_trip_ns || c->cost.missing_ns < missing->round_trip_ns))
 		missing->round_trip_ns = c->cost.missing_ns;
 	if (count < AMID) {
@@ -72,8 +72,10 @@ void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c
 	const struct ow_sighting *sent = packets->sighting;
 	int64_t gap_ns = (sent[count - 1].time_ns - sent[0].time_ns) / (int64_t)(count - 1);
 	if (first)
-		missing->amid = same && !others && sent[0].time_ns < AMID * gap_ns;
-	if (!missing->amid || !same || gap_ns >= missing->round_trip_ns || r->status != OW_RESULT_MEASURED)
+		missing->amid = 2 * packets->copies > count && !others && sent[0].time_ns < AMID * gap_ns;
+	else if (c->outcome.copies && others && !missing->unsure)
+		missing->amid = false;
+	if (!missing->amid || !packets->copies || gap_ns >= missing->round_trip_ns || r->status != OW_RESULT_MEASURED)
 		return;
 	char every[OW_DURATION_TEXT];
 	ow_duration_text((double)gap_ns, every);
@@ -116,6 +118,7 @@ static void copy_before(const struct ow_sighting *from, size_t count, size_t *at
 
 struct lists {
 	struct ow_sighting *a, *b;
+	int64_t *b_sent_ns;
 	size_t as, bs, at_a, at_b;
 	size_t moved, doubtful;
 };
@@ -132,7 +135,7 @@ static void regroup_name(const struct ow_missing *missing, const struct ow_outco
 	size_t pairs = count - only_a;
 	size_t waits = ow_interval_results_in_turn(missing->results, name, count, pairs + only_b);
 	size_t in_turn = ow_late_packets_turns(waits, count, pairs + only_b).pairs;
-	size_t moved = pairs > in_turn ? pairs - in_turn : 0;
+	size_t moved = pairs > in_turn ? pairs - in_turn : 0, first_b = l->bs;
 	for (size_t i = count - only_a - moved; i < count; i++)
 		l->a[l->as++] = sent[i];
 	for (size_t i = 0; i < moved; i++)
@@ -143,6 +146,9 @@ static void regroup_name(const struct ow_missing *missing, const struct ow_outco
 			packet.time_ns = OW_INTERVAL_RESULTS_NO_TIME;
 		l->b[l->bs++] = packet;
 	}
+	/* If some have not arrived, it may be those that wait, and not the last ones. */
+	for (size_t i = first_b; i < l->bs && waits + count != pairs + only_b; i++)
+		l->b_sent_ns[i] = OW_LATE_PACKETS_OLDEST;
 	l->at_a += only_a;
 	l->at_b += only_b;
 	l->moved += moved;
@@ -151,10 +157,14 @@ static void regroup_name(const struct ow_missing *missing, const struct ow_outco
 
 static int regroup(const struct ow_missing *missing, struct ow_outcome *o, const struct waited *w, struct lists *l)
 {
+	size_t bs_max = o->only_bs + w->count;
 	l->a = malloc((o->only_as + w->count + 1) * sizeof *l->a);
-	l->b = malloc((o->only_bs + w->count + 1) * sizeof *l->b);
-	if (!l->a || !l->b)
+	l->b = malloc((bs_max + 1) * sizeof *l->b);
+	l->b_sent_ns = malloc((bs_max + 1) * sizeof *l->b_sent_ns);
+	if (!l->a || !l->b || !l->b_sent_ns)
 		return -ENOMEM;
+	for (size_t i = 0; i < bs_max; i++)
+		l->b_sent_ns[i] = OW_LATE_PACKETS_ANY;
 	if (o->only_as)
 		qsort(o->only_a, o->only_as, sizeof *o->only_a, ow_sighting_by_id_and_time);
 	if (o->only_bs)
@@ -181,11 +191,13 @@ static int take_in_turn(struct ow_comparison *c)
 	if (r < 0 || !lists.doubtful) {
 		free(lists.a);
 		free(lists.b);
+		free(lists.b_sent_ns);
 	} else {
 		free(o->only_a);
 		free(o->only_b);
 		o->only_a = lists.a;
 		o->only_b = lists.b;
+		o->only_b_sent_ns = lists.b_sent_ns;
 		o->only_as = lists.as;
 		o->only_bs = lists.bs;
 		result->matched -= lists.moved;
@@ -247,7 +259,7 @@ static void limit_delays(struct ow_plausible *p, int64_t most_ns)
 static void learn_delays(struct alignment *g)
 {
 	const struct ow_outcome *o = &g->c->outcome;
-	struct ow_plausible *p = &g->c->missing->copies->plausible;
+	struct ow_interval_copies *copies = g->c->missing->copies;
 	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS], least_ns = INT64_MAX;
 	size_t before = ow_interval_results_delays(g->c->missing->results, delay_ns), count = o->delay.count;
 	for (size_t i = 0; i < before + count; i++) {
@@ -262,11 +274,10 @@ static void learn_delays(struct alignment *g)
 	             : g->comparable ? lead_of(-(double)ow_result_clock_added_ns(&o->result) - g->error_ns)
 	                             : 0;
 	for (size_t i = 0; i < before + count; i++)
-		ow_plausible_add(p, (i < before ? delay_ns[i] : o->delay.ns[i - before]) + g->lead_ns);
-	if (p->samples)
-		ow_plausible_update(p);
-	else if (g->comparable && !as_they_are && g->c->cost.missing_ns > 0)
-		limit_delays(p, g->c->cost.missing_ns + g->lead_ns);
+		ow_interval_copies_learn(copies, (i < before ? delay_ns[i] : o->delay.ns[i - before]) + g->lead_ns);
+	ow_interval_copies_learned(copies);
+	if (!copies->plausible.samples && g->comparable && !as_they_are && g->c->cost.missing_ns > 0)
+		limit_delays(&copies->plausible, g->c->cost.missing_ns + g->lead_ns);
 }
 
 static int list_names(struct alignment *g)

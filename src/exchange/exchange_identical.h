@@ -25,7 +25,7 @@ struct ow_missing {
 	bool out_of_memory; /* always ask `results` */
 	struct ow_interval_copies *copies;
 	bool begun;            /* the interval before was compared */
-	bool odd;              /* its copies did not take as long as other packets */
+	bool unsure;           /* it is not clear which of its copies is which */
 	bool amid;             /* identical packets may have been under way before the first one was */
 	int64_t round_trip_ns; /* the least time that an answer took; 0 = not known */
 };

@@ -227,17 +227,16 @@ static int pair_group(struct join *join, uint32_t number)
 static void learn_delays(struct join *join)
 {
 	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS];
-	struct ow_plausible *p = &join->past->copies->plausible;
+	struct ow_interval_copies *copies = join->past->copies;
 	size_t count = join->past->results ? ow_interval_results_delays(join->past->results, delay_ns) : 0;
 	for (size_t i = 0; i < count; i++)
-		ow_plausible_add(p, delay_ns[i]);
+		ow_interval_copies_learn(copies, delay_ns[i]);
 	for (size_t i = 0, step = join->a->count / OW_JOINED_SAMPLES + 1; i < join->a->count; i += step) {
 		const struct ow_sighting *a = &join->a->sighting[i];
 		if (join->of_a[i] != OW_PAIRING_NONE && !group_named(&join->names, a->id))
-			ow_plausible_add(p, join->b->sighting[join->of_a[i]].time_ns - a->time_ns);
+			ow_interval_copies_learn(copies, join->b->sighting[join->of_a[i]].time_ns - a->time_ns);
 	}
-	if (p->samples)
-		ow_plausible_update(p);
+	ow_interval_copies_learned(copies);
 }
 
 static int pair_identical(struct join *join)

@@ -76,6 +76,19 @@ void ow_interval_copies_begin(struct ow_interval_copies *copies)
 	copies->aligned = 0;
 	copies->calm += copies->calm < CALM_INTERVALS;
 	ow_plausible_init(&copies->plausible);
+	copies->others_ns = 0;
+}
+
+void ow_interval_copies_learn(struct ow_interval_copies *copies, int64_t delay_ns)
+{
+	ow_plausible_add(&copies->plausible, delay_ns);
+	copies->others_ns += (double)delay_ns;
+}
+
+void ow_interval_copies_learned(struct ow_interval_copies *copies)
+{
+	if (copies->plausible.samples)
+		ow_plausible_update(&copies->plausible);
 }
 
 static struct ow_copies_pairs *pairs_of(const struct ow_interval_copies *copies, int when, uint64_t id)
@@ -472,6 +485,42 @@ static void doubt_others(struct ow_interval_copies *c, const struct ow_copy_time
 	}
 }
 
+/* The mean delay of pairs that an earlier interval has left. */
+static double mean_before(const struct ow_copies_pairs *before)
+{
+	size_t pairs = before->count < PAIRS ? before->count : PAIRS;
+	double sum_ns = 0;
+	for (size_t i = 0; i < pairs; i++)
+		sum_ns += (double)(before->received_ns[i] - before->sent_ns[i]);
+	return sum_ns / (double)pairs;
+}
+
+/*
+ * Whether the n-th arrival is not that of the n-th packet, but of one next to it: then delays are longer or shorter by the
+ * time between two packets, and fit neither those of the interval before nor those of other packets. A few show nothing, nor
+ * does the mean of many if delays differ by far more than that time.
+ */
+static bool is_shifted(const struct ow_interval_copies *c, const struct ow_copy_times *of,
+                       const struct ow_copy_fate *fate)
+{
+	const struct ow_copies_pairs *before = pairs_of(c, 1, of->id);
+	double gap_ns = (double)mean_gap(of), sum_ns = 0;
+	uint32_t pairs = 0;
+	for (uint32_t j = 0; j < of->receiveds; j++) {
+		if (fate[j].sent == OW_ALIGN_NONE || fate[j].doubtful)
+			continue;
+		sum_ns += (double)(of->received_ns[j] - of->sent_ns[of->waiting + fate[j].sent]);
+		pairs++;
+	}
+	const struct ow_plausible *p = &c->plausible;
+	if (pairs < CLOSE_LEAST || !p->samples || (double)(p->max_ns - p->min_ns) >= gap_ns * sqrt(pairs))
+		return false;
+	double mean_ns = sum_ns / pairs;
+	if (before && fabs(mean_ns - mean_before(before)) <= gap_ns / 2)
+		return false;
+	return fabs(mean_ns - c->others_ns / (double)p->samples) > gap_ns / 2;
+}
+
 /* Whether most pairs take as long as other packets. If not, some were sent before the first interval. One that takes much
  * less is another's, also of those that are late. */
 static bool check_pairs(const struct ow_interval_copies *c, const struct ow_copy_times *of, struct ow_copy_fate *fate)
@@ -488,7 +537,7 @@ static bool check_pairs(const struct ow_interval_copies *c, const struct ow_copy
 		fate[j].doubtful |= fast;
 		pairs += paired;
 	}
-	return 2 * within >= pairs;
+	return 2 * within >= pairs && !(c && is_shifted(c, of, fate));
 }
 
 /*

@@ -16,7 +16,8 @@ struct ow_copies_pairs;
 
 struct ow_interval_copies {
 	struct ow_aligner *aligner;
-	struct ow_plausible plausible; /* delays of other packets; to be filled in for each interval */
+	struct ow_plausible plausible; /* delays of other packets, .. */
+	double others_ns;              /* .. and their sum */
 	size_t aligned;                /* arrivals of this interval */
 	unsigned calm;                 /* intervals since the last with clear duplicates */
 	/* The last pairs of each packet, of this interval and of the last one. */
@@ -34,6 +35,10 @@ int ow_interval_copies_create(struct ow_interval_copies **ret_copies);
 void ow_interval_copies_free(struct ow_interval_copies *copies);
 /* An interval begins. */
 void ow_interval_copies_begin(struct ow_interval_copies *copies);
+/* The delay of another packet, which no one is identical to: in the interval, or shortly before it. */
+void ow_interval_copies_learn(struct ow_interval_copies *copies, int64_t delay_ns);
+/* All of them are known. */
+void ow_interval_copies_learned(struct ow_interval_copies *copies);
 /* One packet: all of its copies, in the order of time. */
 struct ow_copy_times {
 	uint64_t id;

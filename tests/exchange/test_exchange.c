@@ -219,7 +219,7 @@ static unsigned check_identical(const struct duet *d)
 static void test_identical(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 0; seed < 4; seed++) {
+	for (uint64_t seed = 0; seed < 40; seed++) {
 		struct duet d;
 		struct traffic t = {.packets = 1000,
 		                    .intervals = 6,
