@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../effort.h"
 #include "duet.h"
 #include "result/cause.h"
 
@@ -219,7 +220,7 @@ static unsigned check_identical(const struct duet *d)
 static void test_identical(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 0; seed < 40; seed++) {
+	for (uint64_t seed = 0; seed < RUN_COUNT(40); seed++) {
 		struct duet d;
 		struct traffic t = {.packets = 1000,
 		                    .intervals = 6,

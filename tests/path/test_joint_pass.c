@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pairs of a path that are matched together come to the same as each of them by itself. */
+#include "../effort.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "path/rounds.h"
@@ -257,7 +258,7 @@ static void traffic_of_all_kinds(void **state)
 		{.loss = 0.01, .back = 0.5, .floor_ns = 20 * MS, .queue_ns = 5 * MS},
 	};
 	struct ow_match_options options = defaults();
-	for (size_t i = 0; i < sizeof traffic / sizeof *traffic; i++)
+	for (size_t i = 0; i < sizeof traffic / sizeof *traffic && !ONLY_THREADS; i++)
 		compare(&traffic[i], &options, 1 + i);
 }
 
@@ -267,6 +268,8 @@ static void every_packet_is_told(void **state)
 	static const struct traffic traffic = {
 		.loss = 0.02, .back = 0.4, .polls = 0.02, .floor_ns = 50 * US, .queue_ns = 50 * US};
 	struct ow_match_options options = defaults();
+	if (ONLY_THREADS)
+		return;
 	options.on_packet = on_packet;
 	compare(&traffic, &options, 21);
 	options.interval_ns = 10 * MS;

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+
+#include "../effort.h"
 #include "plane/monitor_private.h"
 #include "plane/plan.h"
 #include "plane/sets.h"
@@ -181,7 +183,7 @@ static void sprint(void **state)
 	struct network network;
 	make_network(&network, 31);
 	const char *many = getenv("OW_MONITOR_RUNS");
-	int quiet = many ? 1000 : 150, faults = many ? 500 : 60;
+	int quiet = many ? 1000 : RUN_COUNT(150), faults = many ? 500 : RUN_COUNT(60);
 	int alarms = 0, right = 0;
 	const char *place;
 	uint32_t last = 0;

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+
+#include "../effort.h"
 #include "plane/plan.h"
 #include "network.h"
 
@@ -43,7 +45,7 @@ static void savings_are_what_happens(void **state)
 	(void)state;
 	struct ow_random random;
 	ow_random_seed(&random, 11);
-	for (int run = 0; run < 30; run++) {
+	for (int run = 0; run < RUN_COUNT(30); run++) {
 		struct ow_topology *topology = network_random(&random, 12, 14);
 		struct ow_paths *paths;
 		assert_int_equal(ow_paths_create(12, &paths), 0);
@@ -142,7 +144,7 @@ static void random_networks(void **state)
 	(void)state;
 	struct ow_random random;
 	ow_random_seed(&random, 12);
-	for (int run = 0; run < 40; run++) {
+	for (int run = 0; run < RUN_COUNT(40); run++) {
 		struct ow_topology *topology = network_random(&random, 16, 20);
 		check_planners(NULL, topology);
 		ow_topology_free(topology);

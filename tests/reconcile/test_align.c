@@ -3,6 +3,7 @@
  * Alignment of identical packets compared with the truth of each: queues that fill and drain, losses, copies, captures
  * that start late at either side. The truth must be between the bounds.
  */
+#include "../effort.h"
 #include "base/random.h"
 #include "reconcile/align_private.h"
 
@@ -706,7 +707,7 @@ static void all_assignments_at_random_times(void **state)
 	ow_random_seed(&random, 5);
 	checked = outside = 0;
 	assert_int_equal(ow_aligner_create(&aligner), 0);
-	for (int run = 0; run < 3000; run++) {
+	for (int run = 0; run < RUN_COUNT(3000); run++) {
 		struct few f = {.sents = FEW, .receiveds = FEW, .sigma = 1e5 * exponential(&random) + 1e4};
 		double sent = 0, received = 1e6 * ow_random_unit(&random);
 		for (int i = 0; i < FEW; i++) {
@@ -716,7 +717,7 @@ static void all_assignments_at_random_times(void **state)
 		hold_against_all(aligner, &f);
 	}
 	print_message("%u plausible assignments, %u out of bounds\n", checked, outside);
-	assert_true(checked > 3000 && outside * 1000 <= checked);
+	assert_true(checked > RUN_COUNT(3000) && outside * 1000 <= checked);
 	ow_aligner_free(aligner);
 }
 
