@@ -5,7 +5,7 @@
 #   make            only build/oneway and the library; make install PREFIX=/usr/local DESTDIR=, make uninstall
 #   make demo       half a minute of the lab: real packets, two points, results compared with the truth (needs root)
 #   make check      the quick tests of the release build, for the inner loop of a change (a minute)
-#   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (10 to 15 minutes)
+#   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (some 10 minutes)
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make soak       the whole system for SOAK=10m, or any time: constant memory, no false losses (needs root)
 #   make networks   NETWORKS=200 random routed networks with two points: no false losses (needs root; some minutes)
@@ -13,7 +13,7 @@
 #   make faults     kill -9, partitions, stalls, full disks: longer than in the tests, with 50 kills (needs root)
 #   make fleet-test the map of random networks, the station on them, a fleet under load (needs root; an hour)
 #   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 15 to 25 minutes)
-#   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 250)
+#   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 200)
 #   make prove-memory  peak memory with 20 and with 2000 rotated files (some minutes)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--only match --large 0": one benchmark, without the 10 M-packet
