@@ -53,6 +53,12 @@ void ow_missing_done(struct ow_missing *missing)
 	ow_interval_results_free(missing->results);
 }
 
+/* Whether the points' messages show how long the path is. A session on another network says nothing about it. */
+static bool is_session_beside(const struct ow_missing *missing, const struct ow_comparison *c)
+{
+	return c->slot.packets->session || missing->session;
+}
+
 #define AMID 4 /* packets of which the first one would have been seen */
 
 void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c, bool compared, size_t others)
@@ -65,6 +71,8 @@ void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c
 	missing->unsure = c->outcome.odd || c->outcome.close || r->ambiguous;
 	if (c->cost.missing_ns > 0 && (!missing->round_trip_ns || c->cost.missing_ns < missing->round_trip_ns))
 		missing->round_trip_ns = c->cost.missing_ns;
+	bool beside = compared && is_session_beside(missing, c);
+	missing->session = compared && packets->session;
 	if (count < AMID) {
 		missing->amid &= !compared;
 		return;
@@ -75,7 +83,8 @@ void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c
 		missing->amid = 2 * packets->copies > count && !others && sent[0].time_ns < AMID * gap_ns;
 	else if (c->outcome.copies && others && !missing->unsure)
 		missing->amid = false;
-	if (!missing->amid || !packets->copies || gap_ns >= missing->round_trip_ns || r->status != OW_RESULT_MEASURED)
+	if (!missing->amid || !packets->copies || r->status != OW_RESULT_MEASURED ||
+	    (beside && gap_ns >= missing->round_trip_ns))
 		return;
 	char every[OW_DURATION_TEXT];
 	ow_duration_text((double)gap_ns, every);
@@ -246,7 +255,7 @@ static int64_t lead_of(double least_ns)
 	return least_ns < 0 && least_ns > -1e18 ? ((int64_t)-least_ns / LEAD_STEP_NS + 1) * LEAD_STEP_NS : 0;
 }
 
-/* Without other packets: none takes longer than a message of the points and its answer just did. */
+/* Without other packets: none takes longer than a message of the points and its answer just did, on the same way. */
 static void limit_delays(struct ow_plausible *p, int64_t most_ns)
 {
 	p->known = true;
@@ -276,7 +285,8 @@ static void learn_delays(struct alignment *g)
 	for (size_t i = 0; i < before + count; i++)
 		ow_interval_copies_learn(copies, (i < before ? delay_ns[i] : o->delay.ns[i - before]) + g->lead_ns);
 	ow_interval_copies_learned(copies);
-	if (!copies->plausible.samples && g->comparable && !as_they_are && g->c->cost.missing_ns > 0)
+	if (!copies->plausible.samples && g->comparable && !as_they_are && g->c->cost.missing_ns > 0 &&
+	    is_session_beside(g->c->missing, g->c))
 		limit_delays(&copies->plausible, g->c->cost.missing_ns + g->lead_ns);
 }
 

@@ -27,13 +27,14 @@ struct ow_missing {
 	bool begun;            /* the interval before was compared */
 	bool unsure;           /* it is not clear which of its copies is which */
 	bool amid;             /* identical packets may have been under way before the first one was */
+	bool session;          /* the points' session passed with the packets of the interval before */
 	int64_t round_trip_ns; /* the least time that an answer took; 0 = not known */
 };
 
 /*
  * If most packets are identical, and were sent already when the first interval began, the n-th that arrives need not be the
- * n-th that was sent: all delays may be longer by a multiple of the time between two packets. The result says so, if the
- * points' own messages show that the path may be that long. To be called for each interval; compared: else it is unknown;
+ * n-th that was sent: all delays may be longer by a multiple of the time between two packets. The result says so, unless the
+ * points' own messages show that the path is shorter: they do if they leave by the same interface. To be called for each interval; compared: else it is unknown;
  * others: delays of other packets, by which those of the first interval are aligned.
  */
 void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c, bool compared, size_t others);

@@ -409,6 +409,7 @@ int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chun
 	open->packets.total_bytes += chunk->bytes;
 	open->frames += chunk->frames;
 	open->packets.unreadable += chunk->unreadable;
+	open->packets.session |= chunk->session;
 	if (chunk->sample_shift > open->packets.sample_shift)
 		thin(log, open, chunk->sample_shift < OW_SHIFT_MAX ? chunk->sample_shift : OW_SHIFT_MAX);
 	int failed = number_flows(log, open, &chunk->flows);

@@ -22,6 +22,7 @@ struct ow_interval_packets {
 	uint64_t total_packets, total_bytes, unreadable;
 	uint64_t ring_drops; /* frames; of any lane of the interface */
 	uint64_t missed; /* the packets in them, if all are of this lane and frames hold as many as those that came */
+	bool session;    /* the points' own session passes where these packets do */
 	char blind[OW_OUTAGE_CAUSE];  /* why packets of a part of the interval may be missing; "" = none are */
 	struct ow_sighting *sighting; /* in order of arrival, times since start_ns */
 	size_t count;

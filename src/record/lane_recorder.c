@@ -34,6 +34,7 @@ struct slot { /* the state of a lane, in the order of the table */
 	unsigned sample_shift;
 	uint32_t identity, filter, way, without;
 	bool way_not, firsts;
+	bool session;                          /* packets were left out since the last ones that were noted */
 	const struct ow_scope_hash *flow_hash; /* NULL: flows are not noted */
 };
 
@@ -210,6 +211,8 @@ static inline void note(struct ow_lane_recorder *recorder, struct slot *slot, in
 		return;
 	}
 	chunk->frames++;
+	chunk->session |= slot->session;
+	slot->session = false;
 	/* A superframe that could not be cut is one packet for points that see the same one; other points do not know
 	 * it. */
 	chunk->unreadable += ids->status != 0 || ids->segments.uncut;
@@ -257,13 +260,15 @@ static bool passes(struct ow_lane_recorder *recorder, uint32_t filter, const str
 	return verdict->takes;
 }
 
-static bool wanted(struct ow_lane_recorder *recorder, const struct slot *slot, const struct ow_frame *frame)
+static bool wanted(struct ow_lane_recorder *recorder, struct slot *slot, const struct ow_frame *frame)
 {
 	if (slot->filter != OW_NO_FILTER && !passes(recorder, slot->filter, frame))
 		return false;
-	if (slot->without != OW_NO_FILTER && passes(recorder, slot->without, frame))
+	if (slot->way != OW_NO_FILTER && passes(recorder, slot->way, frame) == slot->way_not)
 		return false;
-	return slot->way == OW_NO_FILTER || passes(recorder, slot->way, frame) != slot->way_not;
+	bool session = slot->without != OW_NO_FILTER && passes(recorder, slot->without, frame);
+	slot->session |= session;
+	return !session;
 }
 
 static const struct ids *ids_of(struct ow_lane_recorder *recorder, uint32_t identity,

@@ -74,6 +74,7 @@ struct ow_chunk {
 	uint64_t frames;               /* that the packets came in */
 	uint64_t unreadable;           /* frames of the lane without an id, and superframes that could not be cut */
 	unsigned sample_shift;         /* the sample of the sightings */
+	bool session;                  /* the source has shown packets that the lane leaves out (`without`) */
 	struct ow_lane_flows flows;    /* of the sightings, if the lane notes them */
 	struct ow_sighting sighting[]; /* times since the start of the interval */
 };

@@ -9,6 +9,7 @@
 #include "duet.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,15 @@ static int64_t on_steady_ns(void *arg)
 {
 	struct end *end = arg;
 	return end->wire->steady_ns += STEADY_NS;
+}
+
+/* One clock for both points. */
+static void on_clock(void *arg, struct ow_exchange_clock *clock, struct ow_interval_result *result)
+{
+	(void)arg;
+	(void)clock;
+	snprintf(result->clock_method, sizeof result->clock_method, "trusted");
+	result->clock_offset_ns = (struct ow_value){.status = OW_VALUE_EXACT};
 }
 
 static void drop_all(struct wire *wire)
@@ -278,6 +288,7 @@ static struct ow_interval_packets *make_page(struct duet *duet, struct ow_interv
 		struct ow_chunk *chunk = calloc(1, sizeof *chunk + OW_CHUNK_STAMPS * sizeof *chunk->sighting);
 		chunk->interval = interval;
 		chunk->sample_shift = shift;
+		chunk->session = !duet->traffic.elsewhere;
 		for (; *at < count && p[*at].time_ns < end && chunk->count < OW_CHUNK_STAMPS; ++*at) {
 			chunk->packets++;
 			chunk->bytes += 500;
@@ -332,6 +343,7 @@ static void open_points(struct duet *duet, const struct ow_exchange_options *opt
 		                                  .result = on_result,
 		                                  .shift = on_shift,
 		                                  .steady_ns = on_steady_ns,
+		                                  .clock = duet->traffic.trusted ? on_clock : NULL,
 		                                  .arg = &end[side]};
 		assert_int_equal(ow_exchange_create(o, &sinks, &duet->x[side]), 0);
 		struct ow_interval_log_options books = {o->identity, T0, o->length_ns, most ? most : SIZE_MAX / 64, 4};

@@ -22,6 +22,8 @@ struct traffic {
 	size_t sightings_max[2];  /* of a page at A, at B; 0 = no limit */
 	unsigned shift[2];        /* of the recorders, at first */
 	uint64_t drops[2];        /* frames that the rings drop in each interval */
+	bool trusted;             /* one clock */
+	bool elsewhere;           /* the points' messages take another way than these packets */
 };
 
 struct duet;

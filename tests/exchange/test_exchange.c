@@ -277,6 +277,35 @@ static void test_identical_alone(void **state)
 	}
 }
 
+/* The same on a path of 50 ms, while the points' messages take another way, which is short: that says nothing about the path. */
+static void test_identical_elsewhere(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		struct duet d;
+		struct traffic t = {.packets = 200,
+		                    .intervals = 6,
+		                    .length_ns = SECOND,
+		                    .delay_ns = 50000000,
+		                    .jitter_ns = 100000,
+		                    .loss = seed & 1 ? .05 : 0,
+		                    .identical = 1,
+		                    .seed = seed,
+		                    .trusted = true,
+		                    .elsewhere = true};
+		duet_run(&d, &t, &good_line, &fold);
+		check_same(&d);
+		for (unsigned i = 0; i < t.intervals; i++) {
+			const struct ow_interval_result *r = &d.got[0].final[i];
+			double loss = (double)d.truth[i].lost / (double)r->sent;
+			assert_true(r->loss_ratio.low <= loss && loss <= r->loss_ratio.high);
+			bool known = r->status == OW_RESULT_MEASURED && r->mean_ns.status != OW_VALUE_NONE;
+			assert_true(!known || r->mean_ns.value >= (double)t.delay_ns);
+		}
+		duet_done(&d);
+	}
+}
+
 /* Nothing arrives; nothing is sent. */
 static void test_extremes(void **state)
 {
@@ -899,6 +928,7 @@ int main(void)
 		cmocka_unit_test(test_duplicates),
 		cmocka_unit_test(test_identical),
 		cmocka_unit_test(test_identical_alone),
+		cmocka_unit_test(test_identical_elsewhere),
 		cmocka_unit_test(test_extremes),
 		cmocka_unit_test(test_shifts),
 		cmocka_unit_test(test_calm),

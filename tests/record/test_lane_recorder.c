@@ -244,9 +244,38 @@ static void test_tables(void **state)
 	desk_close(&desk);
 }
 
+/* What a lane leaves out is noted with the next packet that it takes. */
+static void test_left_out(void **state)
+{
+	(void)state;
+	static struct desk desk;
+	desk_open(&desk);
+	struct ow_lane_options options = {
+		.identity = desk.identity, .sources = 1, .t0_ns = T0, .length_ns = LENGTH, .without = "len > 500"};
+	struct ow_error err = {""};
+	uint32_t lane;
+	if (ow_lanes_add(&desk.lanes, &options, &lane, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(ow_lane_recorder_take_up(desk.scribe, desk.lanes.newest), 0);
+	static const uint32_t payload[] = {10, 1000, 20, 30};
+	for (uint32_t i = 0; i < 4; i++) {
+		write_frame(&desk, i, payload[i], T0 + i * LENGTH);
+		ow_lane_recorder_frames(desk.scribe, &desk.frame, 1);
+	}
+	struct ow_chunk *chunk = take_all(&desk, INT64_MAX);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(chunk->count, 1);
+		assert_int_equal(chunk->session, i == 1);
+		chunk = drop(chunk);
+	}
+	assert_null(chunk);
+	desk_close(&desk);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_superframe), cmocka_unit_test(test_boundaries),
-	                                   cmocka_unit_test(test_ends), cmocka_unit_test(test_tables)};
+	                                   cmocka_unit_test(test_ends), cmocka_unit_test(test_tables),
+	                                   cmocka_unit_test(test_left_out)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
