@@ -160,7 +160,8 @@ static int note_begun(struct doubts *d)
 {
 	const struct ow_interval_packets *packets = d->c->slot.packets;
 	const struct ow_missing *missing = d->c->missing;
-	bool doubt = !missing->begun || missing->unsure || (missing->amid && packets->copies < packets->count);
+	const struct ow_running_copies *running = &missing->running;
+	bool doubt = !running->begun || running->unsure || (running->amid && packets->copies < packets->count);
 	int r = 0;
 	for (size_t i = 0; doubt && i < packets->copies && r == 0; i++)
 		r = ow_keyset_add(&d->earlier, name(d->c, packets->copy[i].id));

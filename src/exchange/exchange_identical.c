@@ -59,32 +59,30 @@ static bool is_session_beside(const struct ow_missing *missing, const struct ow_
 	return c->slot.packets->session || missing->session;
 }
 
-#define AMID 4 /* packets of which the first one would have been seen */
-
 void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c, bool compared, size_t others)
 {
 	const struct ow_interval_packets *packets = c->slot.packets;
 	struct ow_interval_result *r = &c->outcome.result;
-	size_t count = compared ? packets->count : 0;
-	bool first = !missing->begun;
-	missing->begun = compared;
-	missing->unsure = c->outcome.odd || c->outcome.close || r->ambiguous;
 	if (c->cost.missing_ns > 0 && (!missing->round_trip_ns || c->cost.missing_ns < missing->round_trip_ns))
 		missing->round_trip_ns = c->cost.missing_ns;
 	bool beside = compared && is_session_beside(missing, c);
 	missing->session = compared && packets->session;
-	if (count < AMID) {
-		missing->amid &= !compared;
-		return;
+	struct ow_running_interval interval = {
+		.compared = compared,
+		.unsure = c->outcome.odd || c->outcome.close || r->ambiguous,
+		.others = others,
+		.aligned = c->outcome.copies,
+		.most_ns = beside ? missing->round_trip_ns : INT64_MAX,
+		.lost_ns = (int64_t)c->x->options.horizon * c->x->options.length_ns,
+	};
+	if (compared) {
+		interval.start_ns = interval.begun_ns = packets->start_ns;
+		interval.sent = packets->sighting;
+		interval.count = packets->count;
+		interval.copies = packets->copies;
 	}
-	const struct ow_sighting *sent = packets->sighting;
-	int64_t gap_ns = (sent[count - 1].time_ns - sent[0].time_ns) / (int64_t)(count - 1);
-	if (first)
-		missing->amid = 2 * packets->copies > count && !others && sent[0].time_ns < AMID * gap_ns;
-	else if (c->outcome.copies && others && !missing->unsure)
-		missing->amid = false;
-	if (!missing->amid || !packets->copies || r->status != OW_RESULT_MEASURED ||
-	    (beside && gap_ns >= missing->round_trip_ns))
+	int64_t gap_ns = ow_running_copies_doubt(&missing->running, &interval);
+	if (!gap_ns || r->status != OW_RESULT_MEASURED)
 		return;
 	char every[OW_DURATION_TEXT];
 	ow_duration_text((double)gap_ns, every);
@@ -270,7 +268,11 @@ static void learn_delays(struct alignment *g)
 	const struct ow_outcome *o = &g->c->outcome;
 	struct ow_interval_copies *copies = g->c->missing->copies;
 	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS], least_ns = INT64_MAX;
-	size_t before = ow_interval_results_delays(g->c->missing->results, delay_ns), count = o->delay.count;
+	size_t count = o->delay.count;
+	bool longer = g->c->missing->running.longer;
+	size_t before = longer ? 0 : ow_interval_results_delays(g->c->missing->results, delay_ns);
+	if (longer && count)
+		ow_interval_copies_forget(copies);
 	for (size_t i = 0; i < before + count; i++) {
 		int64_t ns = i < before ? delay_ns[i] : o->delay.ns[i - before];
 		least_ns = ns < least_ns ? ns : least_ns;

@@ -4,6 +4,7 @@
 #include "exchange/comparison.h"
 #include "reconcile/interval_copies.h"
 #include "reconcile/keyset.h"
+#include "reconcile/running_copies.h"
 
 /*
  * Identical packets over the ends of intervals. While a packet of some name waits for its arrival, packets of that name
@@ -24,17 +25,14 @@ struct ow_missing {
 	uint32_t age;       /* number of intervals in the first */
 	bool out_of_memory; /* always ask `results` */
 	struct ow_interval_copies *copies;
-	bool begun;            /* the interval before was compared */
-	bool unsure;           /* it is not clear which of its copies is which */
-	bool amid;             /* identical packets may have been under way before the first one was */
+	struct ow_running_copies running;
 	bool session;          /* the points' session passed with the packets of the interval before */
 	int64_t round_trip_ns; /* the least time that an answer took; 0 = not known */
 };
 
 /*
- * If most packets are identical, and were sent already when the first interval began, the n-th that arrives need not be the
- * n-th that was sent: all delays may be longer by a multiple of the time between two packets. The result says so, unless the
- * points' own messages show that the path is shorter: they do if they leave by the same interface. To be called for each interval; compared: else it is unknown;
+ * Says in the result that delays may be longer (reconcile/running_copies.h), unless the points' own messages show that the
+ * path is shorter: they do if they leave by the same interface. To be called for each interval; compared: else it is unknown;
  * others: delays of other packets, by which those of the first interval are aligned.
  */
 void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c, bool compared, size_t others);

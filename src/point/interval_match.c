@@ -228,7 +228,9 @@ static void learn_delays(struct join *join)
 {
 	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS];
 	struct ow_interval_copies *copies = join->past->copies;
-	size_t count = join->past->results ? ow_interval_results_delays(join->past->results, delay_ns) : 0;
+	size_t count = join->past->results && !join->past->longer
+	                       ? ow_interval_results_delays(join->past->results, delay_ns)
+	                       : 0;
 	for (size_t i = 0; i < count; i++)
 		ow_interval_copies_learn(copies, delay_ns[i]);
 	for (size_t i = 0, step = join->a->count / OW_JOINED_SAMPLES + 1; i < join->a->count; i += step) {
@@ -236,6 +238,8 @@ static void learn_delays(struct join *join)
 		if (join->of_a[i] != OW_PAIRING_NONE && !group_named(&join->names, a->id))
 			ow_interval_copies_learn(copies, join->b->sighting[join->of_a[i]].time_ns - a->time_ns);
 	}
+	if (join->past->longer && copies->plausible.samples)
+		ow_interval_copies_forget(copies);
 	ow_interval_copies_learned(copies);
 }
 

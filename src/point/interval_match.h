@@ -37,6 +37,7 @@ struct ow_interval_match_past {
 	const struct ow_interval_packets *b;
 	struct ow_shared_flows *shared;    /* if flows are noted; the flows of this interval are added */
 	struct ow_interval_copies *copies; /* if the times of both points are comparable; or NULL */
+	bool longer;                       /* delays of the last interval may be (reconcile/running_copies.h) */
 };
 
 /*

@@ -37,7 +37,36 @@ static int skip(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, con
 	ow_local_pair_complete(pair, lane, &result);
 	snprintf(result.cause, sizeof result.cause, "%s%s%s", cause ? cause : a->blind,
 	         a->blind[0] && b->blind[0] ? "; " : "", b->blind);
+	lane->running.begun = false;
 	return ow_interval_results_unknown(lane->results, &result, quiet);
+}
+
+/* Nothing but identical packets that were sent already when recording began: the result says that delays may be longer. */
+static void doubt_delays(const struct ow_local_pair *pair, struct ow_local_pair_lane *lane,
+                         const struct ow_interval_packets *a, const struct ow_joined *joined,
+                         struct ow_interval_results_input *input)
+{
+	struct ow_interval_result *r = &input->result;
+	struct ow_running_interval interval = {
+		.compared = true,
+		.start_ns = a->start_ns,
+		.begun_ns = a->start_ns > pair->begun_ns ? a->start_ns : pair->begun_ns,
+		.sent = a->sighting,
+		.count = a->count,
+		.copies = a->copies,
+		.others = joined->samples,
+		.aligned = true,
+		.unsure = input->close || r->ambiguous,
+		.most_ns = OW_LOCAL_PAIR_LEAD_NS,
+		.lost_ns = pair->options.wait_ns,
+	};
+	int64_t gap_ns = lane->copies ? ow_running_copies_doubt(&lane->running, &interval) : 0;
+	if (!gap_ns || r->status != OW_RESULT_MEASURED)
+		return;
+	char every[OW_DURATION_TEXT];
+	ow_duration_text((double)gap_ns, every);
+	r->status = OW_RESULT_PARTIAL;
+	snprintf(r->cause, sizeof r->cause, ow_cause_identical_delays, every);
 }
 
 static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,
@@ -52,7 +81,7 @@ static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, 
 	int r = ow_interval_match_pair(a, b,
 	                               &(struct ow_interval_match_past){lane->results, lane->before,
 	                                                                pair->options.shared ? &lane->shared : NULL,
-	                                                                lane->copies},
+	                                                                lane->copies, lane->running.longer},
 	                               &input, &joined);
 	if (r < 0)
 		return r;
@@ -63,6 +92,7 @@ static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, 
 	}
 	ow_local_pair_complete(pair, lane, &input.result);
 	ow_local_pair_correct(lane, &input, &joined);
+	doubt_delays(pair, lane, a, &joined, &input);
 	input.quiet = quiet;
 	input.result.interval = a->interval - pair->lead;
 	input.result.cost.compute_ns = ow_clock_steady_ns() - before_ns;

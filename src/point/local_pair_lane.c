@@ -152,6 +152,7 @@ int ow_local_pair_give_up(struct ow_local_pair *pair, int64_t last, const char *
 	for (size_t i = 0; r == 0 && i < pair->lanes; i++) {
 		r = tell_unknown(pair, pair->lane + i, last, cause);
 		forget_logs(pair->lane + i);
+		pair->lane[i].running.begun = false;
 	}
 	ow_local_pair_release(pair);
 	pair->next = last + 1 > pair->next ? last + 1 : pair->next;

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Recorded before the first interval, so that packets that were sent up to this long before it are known. */
-#define LEAD_NS (200 * OW_NS_PER_MS)
 /* For files: more results than anybody needs, caused by a wrong time. 11 days of seconds. */
 #define INTERVALS_MAX 1000000
 
@@ -59,7 +57,7 @@ static int plan_files(struct ow_local_pair *pair, int64_t *ret_start_ns, struct 
 static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 {
 	const struct ow_local_pair_options *o = &pair->options;
-	int64_t lead_ns = ow_local_pair_least(o->wait_ns, LEAD_NS), start_ns;
+	int64_t lead_ns = ow_local_pair_least(o->wait_ns, OW_LOCAL_PAIR_LEAD_NS), start_ns;
 	pair->lead = (lead_ns + o->length_ns - 1) / o->length_ns;
 	pair->end_ns = pair->streams ? o->until_ns : INT64_MAX;
 	pair->stop_ns = pair->over_ns[OW_LOCAL_PAIR_FROM] = pair->over_ns[OW_LOCAL_PAIR_TO] = INT64_MAX;
@@ -73,6 +71,7 @@ static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 		                           ? pair->first_ns
 		                           : ow_recorder_now_ns(pair->recorder) + OW_LOCAL_PAIR_SETUP_NS + lead_ns;
 		start_ns = (ow_floor_div(ready_ns, step_ns) + 1) * step_ns;
+		pair->begun_ns = ready_ns - lead_ns;
 	}
 	pair->t0_ns = start_ns - pair->lead * o->length_ns;
 	if (o->intervals && o->intervals < (uint64_t)((INT64_MAX - start_ns) / o->length_ns))

@@ -4,6 +4,7 @@
 #include "base/time.h"
 #include "point/identity_survey.h"
 #include "point/local_pair.h"
+#include "reconcile/running_copies.h"
 #include "reconcile/shared_flows.h"
 #include "point/interval_match.h"
 #include "point/point_clock.h"
@@ -21,6 +22,8 @@
  *   local_pair_lane.c    a lane: its interval logs, its results
  */
 
+/* Recorded before the first interval, so that packets that were sent up to this long before it are known. */
+#define OW_LOCAL_PAIR_LEAD_NS (200 * OW_NS_PER_MS)
 /* Lanes are set up before the first interval begins. */
 #define OW_LOCAL_PAIR_SETUP_NS (20 * OW_NS_PER_MS)
 
@@ -41,6 +44,7 @@ struct ow_local_pair_lane {
 	struct ow_interval_packets *before; /* packets that arrived in the interval before */
 	struct ow_shared_flows shared;      /* of what arrived */
 	struct ow_interval_copies *copies;  /* NULL: two clocks */
+	struct ow_running_copies running;   /* with one clock */
 	bool link_filter;                   /* the filter of the class names the link layer, */
 	bool met;                           /* and has matched packets at both interfaces */
 	struct ow_segment_clock *clock;     /* shared by both directions of a class */
@@ -67,13 +71,14 @@ struct ow_local_pair {
 	size_t lanes;
 	struct ow_lane_logs logs;
 	struct ow_point_clock clock;
-	int64_t t0_ns;   /* start of interval 0, by the current clock */
-	int64_t base;    /* the first interval of the logs: 0, or a later one after a clock step */
-	int64_t lead;    /* number of intervals before the first that counts */
-	int64_t next;    /* the interval that is compared next */
-	int64_t split;   /* 1 if an interval was split at the end of the run: later numbers are one higher */
-	int64_t end_ns;  /* packets that were sent from here on do not count, */
-	int64_t stop_ns; /* and from here on nothing is used; INT64_MAX = open */
+	int64_t begun_ns; /* when recording began, by the current clock */
+	int64_t t0_ns;    /* start of interval 0, by the current clock */
+	int64_t base;     /* the first interval of the logs: 0, or a later one after a clock step */
+	int64_t lead;     /* number of intervals before the first that counts */
+	int64_t next;     /* the interval that is compared next */
+	int64_t split;    /* 1 if an interval was split at the end of the run: later numbers are one higher */
+	int64_t end_ns;   /* packets that were sent from here on do not count, */
+	int64_t stop_ns;  /* and from here on nothing is used; INT64_MAX = open */
 	uint64_t untimed[OW_LOCAL_PAIR_SIDES];         /* frames of a file without a time */
 	char note[OW_LOCAL_PAIR_SIDES][OW_IFACE_NOTE]; /* why it is not recorded in the kernel */
 	int64_t over_ns[OW_LOCAL_PAIR_SIDES];          /* end of a file or stream; INT64_MAX = open */

@@ -79,6 +79,12 @@ void ow_interval_copies_begin(struct ow_interval_copies *copies)
 	copies->others_ns = 0;
 }
 
+void ow_interval_copies_forget(struct ow_interval_copies *copies)
+{
+	copies->count[1] = 0;
+	ow_id_map_clear(&copies->by_id[1]);
+}
+
 void ow_interval_copies_learn(struct ow_interval_copies *copies, int64_t delay_ns)
 {
 	ow_plausible_add(&copies->plausible, delay_ns);

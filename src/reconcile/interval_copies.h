@@ -35,6 +35,8 @@ int ow_interval_copies_create(struct ow_interval_copies **ret_copies);
 void ow_interval_copies_free(struct ow_interval_copies *copies);
 /* An interval begins. */
 void ow_interval_copies_begin(struct ow_interval_copies *copies);
+/* The pairs of the last interval may be wrong: they do not help. */
+void ow_interval_copies_forget(struct ow_interval_copies *copies);
 /* The delay of another packet, which no one is identical to: in the interval, or shortly before it. */
 void ow_interval_copies_learn(struct ow_interval_copies *copies, int64_t delay_ns);
 /* All of them are known. */

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "history.h"
+#include "reconcile/running_copies.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,8 +78,28 @@ void history_sort(struct ow_sighting *stamp, size_t count)
 	qsort(stamp, count, sizeof *stamp, by_time);
 }
 
-void history_play_seen(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
-                       size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon, history_look *look, void *arg)
+/* As live does: an interval whose delays may be longer is partial. */
+static void doubt_delays(struct ow_running_copies *running, const struct ow_interval_packets *a,
+                         const struct ow_joined *joined, struct ow_interval_results_input *input)
+{
+	struct ow_running_interval interval = {.compared = true,
+	                                       .start_ns = a->start_ns,
+	                                       .begun_ns = a->start_ns,
+	                                       .sent = a->sighting,
+	                                       .count = a->count,
+	                                       .copies = a->copies,
+	                                       .others = joined->samples,
+	                                       .aligned = true,
+	                                       .unsure = input->close || input->result.ambiguous,
+	                                       .most_ns = 200000000,
+	                                       .lost_ns = 2000000000};
+	if (ow_running_copies_doubt(running, &interval) && input->result.status == OW_RESULT_MEASURED)
+		input->result.status = OW_RESULT_PARTIAL;
+}
+
+static void play(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
+                 size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon, bool doubts, history_look *look,
+                 void *arg)
 {
 	struct ow_interval_log_options options = {.length_ns = length_ns, .sightings_max = as + bs + 1, .open_max = 4};
 	struct ow_interval_log *ledger_a, *ledger_b;
@@ -88,18 +109,21 @@ void history_play_seen(struct history *history, const struct ow_sighting *a, siz
 	history_open(history, horizon, intervals);
 	/* Some tests have times of a few nanoseconds: less than clocks show, and alignment expects. */
 	struct ow_interval_copies *copies = length_ns < 1000000 ? NULL : history->copies;
+	struct ow_running_copies running = {0};
 	for (int64_t i = 0; i < (int64_t)intervals; i++) {
 		size_t n = until(a, as, (i + 1) * length_ns), m = until(b, bs, (i + 1) * length_ns);
 		struct ow_interval_packets *page_a = page_of(ledger_a, a, n, i, length_ns);
 		struct ow_interval_packets *page_b = page_of(ledger_b, b, m, i, length_ns);
 		struct ow_interval_results_input input;
 		struct ow_joined joined;
-		assert_int_equal(
-			ow_interval_match_pair(page_a, page_b,
-		                               &(struct ow_interval_match_past){history->settle, before, NULL, copies},
-		                               &input, &joined),
-			0);
+		assert_int_equal(ow_interval_match_pair(page_a, page_b,
+		                                        &(struct ow_interval_match_past){history->settle, before, NULL,
+		                                                                         copies, running.longer},
+		                                        &input, &joined),
+		                 0);
 		input.result.clock_from = input.result.clock_to = (struct ow_clock_state){true, 0};
+		if (doubts)
+			doubt_delays(&running, page_a, &joined, &input);
 		if (look)
 			look(arg, page_a, page_b, &input);
 		assert_int_equal(ow_interval_results_step(history->settle, &input), 0);
@@ -115,6 +139,18 @@ void history_play_seen(struct history *history, const struct ow_sighting *a, siz
 	ow_interval_packets_free(before);
 	ow_interval_log_free(ledger_a);
 	ow_interval_log_free(ledger_b);
+}
+
+void history_play_seen(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
+                       size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon, history_look *look, void *arg)
+{
+	play(history, a, as, b, bs, length_ns, intervals, horizon, false, look, arg);
+}
+
+void history_play_running(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
+                          size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon)
+{
+	play(history, a, as, b, bs, length_ns, intervals, horizon, true, NULL, NULL);
 }
 
 void history_play(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,

@@ -17,6 +17,9 @@ struct history {
 /* a, b: absolute times from 0, in order. Intervals of length_ns, as many as `intervals`, begin at 0. */
 void history_play(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
                   size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon);
+/* The same; as live does, says where delays may be longer (reconcile/running_copies.h). */
+void history_play_running(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
+                          size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon);
 /* The same; `look` sees each comparison. */
 typedef void history_look(void *arg, const struct ow_interval_packets *a, const struct ow_interval_packets *b,
                           const struct ow_interval_results_input *input);

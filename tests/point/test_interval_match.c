@@ -336,6 +336,48 @@ static struct ow_interval_packets make_page(size_t count, uint64_t skip, uint64_
 	return page;
 }
 
+/*
+ * Identical packets, one every 5 ms, on a path of ten times that, run already when the points begin: they look as if they took
+ * no time, which is said. Other packets, which begin later, show it: no interval is measured with delays that are too short.
+ */
+static void test_others_later(void **state)
+{
+	(void)state;
+	enum { INTERVALS = 9, PACKETS = 4096 };
+	static struct ow_sighting a[PACKETS], b[PACKETS];
+	const int64_t ms = 1000000, second = 1000 * ms, path = 50 * ms;
+	struct ow_random random;
+	ow_random_seed(&random, 5);
+	for (int run = 0; run < RUN_COUNT(20); run++) {
+		struct history history;
+		size_t as = 0, bs = 0;
+		for (int64_t i = -200; i < INTERVALS * 200; i++) {
+			int64_t sent_ns = i * 5 * ms + (int64_t)ow_random_below(&random, 50000),
+				other_ns = sent_ns + 2 * ms;
+			int64_t delay_ns = path + (int64_t)ow_random_below(&random, 300000);
+			bool lost = run % 2 && ow_random_below(&random, 50) == 0;
+			if (sent_ns >= 0)
+				a[as++] = (struct ow_sighting){77, sent_ns, 0};
+			if (sent_ns + delay_ns >= 0 && !lost)
+				b[bs++] = (struct ow_sighting){77, sent_ns + delay_ns, 0};
+			if (i < 700 || i % 4)
+				continue;
+			a[as++] = (struct ow_sighting){ow_mix64((uint64_t)i), other_ns, 0};
+			b[bs++] = (struct ow_sighting){ow_mix64((uint64_t)i), other_ns + delay_ns, 0};
+		}
+		history_sort(a, as);
+		history_sort(b, bs);
+		history_play_running(&history, a, as, b, bs, second, INTERVALS, 2);
+		for (int i = 0; i < INTERVALS - 3; i++) {
+			const struct ow_interval_result *r = &history.final[i];
+			bool known = r->status == OW_RESULT_MEASURED && r->mean_ns.status != OW_VALUE_NONE;
+			assert_true(!known || r->mean_ns.value >= (double)path);
+			assert_true(i >= 3 || r->status == OW_RESULT_PARTIAL);
+		}
+		history_done(&history);
+	}
+}
+
 /* CPU time, whatever else the machine does. */
 static int64_t cpu_ns(void)
 {
@@ -484,10 +526,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pairing),      cmocka_unit_test(test_truth),
 		cmocka_unit_test(test_identical),    cmocka_unit_test(test_keepalives),
-		cmocka_unit_test(test_duplicates),   cmocka_unit_test(test_ambiguous),
-		cmocka_unit_test(test_conservation), cmocka_unit_test(test_speed),
-		cmocka_unit_test(test_flood),        cmocka_unit_test(test_late_or_next),
-		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_others_later), cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_ambiguous),    cmocka_unit_test(test_conservation),
+		cmocka_unit_test(test_speed),        cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_late_or_next), cmocka_unit_test(test_copies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

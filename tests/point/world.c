@@ -324,6 +324,7 @@ void world_record(struct world *w, struct ow_interval_log *ledger, int side, int
 			continue;
 		struct ow_chunk *chunk = calloc(1, sizeof *chunk + most * sizeof *chunk->sighting);
 		chunk->interval = interval;
+		chunk->session = true;
 		chunk->sample_shift = shift;
 		for (; at[thread] < count && chunk->count < most; at[thread]++) {
 			const struct ow_sighting *stamp = &stamps[at[thread]];
