@@ -4,6 +4,9 @@
  * another one if that is not by chance: a NAT gives a flow other ports after a pause. Each connected component has one
  * name. So a chance match joins a small flow to one that it does not belong to, but never separates flows that belong
  * together.
+ *
+ * A flow without unique packets has no edge. Most translators leave one end of a connection as it is: such flows are joined
+ * if they go to the same end at both sides, or come from it. So polls that are the same both ways do not meet their answers.
  */
 #include "match/flow_pairs.h"
 
@@ -88,15 +91,18 @@ static uint32_t root_of(struct graph *g, uint32_t node)
 	return node;
 }
 
-static void join(struct graph *g, enum ow_side side, uint32_t flow, uint32_t peer)
+static void join_nodes(struct graph *g, uint32_t a, uint32_t b)
 {
-	if (flow >= g->flows[side] || peer >= g->flows[!side])
-		return;
-	uint32_t a = node_of(g, side, flow), b = node_of(g, !side, peer);
 	g->joined[a] = g->joined[b] = true;
 	a = root_of(g, a);
 	b = root_of(g, b);
 	g->parent[a < b ? b : a] = a < b ? a : b;
+}
+
+static void join(struct graph *g, enum ow_side side, uint32_t flow, uint32_t peer)
+{
+	if (flow < g->flows[side] && peer < g->flows[!side])
+		join_nodes(g, node_of(g, side, flow), node_of(g, !side, peer));
 }
 
 /* The number of the flow in the reverse direction, or UINT32_MAX. */
@@ -185,6 +191,92 @@ static void join_reverse(struct graph *g, const struct ow_flow_pairs *pairs)
 	}
 }
 
+/* -- flows of identical packets only ------------------------------------------------------------------------------ */
+
+/* The flows that nothing has joined, by the ends that they come from and go to. */
+struct ends {
+	struct ow_flow_table *table; /* numbers the ends: keys with one end only */
+	struct end {
+		uint32_t node; /* the first flow with this end */
+		bool shown[OW_SIDES];
+	} * end;
+	uint32_t room;
+	uint32_t *node; /* of the flows */
+	uint32_t nodes;
+};
+
+static enum ow_side side_of(const struct graph *g, uint32_t node)
+{
+	return node < g->flows[OW_SIDE_A] ? OW_SIDE_A : OW_SIDE_B;
+}
+
+static const struct ow_flow_key *key_of(const struct graph *g, uint32_t node)
+{
+	enum ow_side side = side_of(g, node);
+	return ow_flow_table_key(g->keys[side], side == OW_SIDE_A ? node : node - g->flows[OW_SIDE_A]);
+}
+
+/* The number of the end that the flow comes from, or goes to. */
+static uint32_t end_of(const struct graph *g, struct ends *e, uint32_t node, bool target)
+{
+	struct ow_flow_key key = *key_of(g, node);
+	memset(target ? key.src : key.dst, 0, sizeof key.src);
+	*(target ? &key.sport : &key.dport) = 0;
+	return ow_flow_table_number(e->table, &key);
+}
+
+static int note_end(const struct graph *g, struct ends *e, uint32_t node, bool target)
+{
+	uint32_t number = end_of(g, e, node, target), known = e->room;
+	if (OW_GROW_ZEROED(e->end, e->room, (size_t)number + 1) < 0)
+		return -ENOMEM;
+	struct end *end = &e->end[number];
+	if (number >= known || !(end->shown[OW_SIDE_A] || end->shown[OW_SIDE_B]))
+		end->node = node;
+	end->shown[side_of(g, node)] = true;
+	return 0;
+}
+
+static int note_ends(const struct graph *g, struct ends *e)
+{
+	uint32_t nodes = g->flows[OW_SIDE_A] + g->flows[OW_SIDE_B];
+	for (uint32_t node = 0; node < nodes; node++) {
+		const struct ow_flow_key *key = key_of(g, node);
+		if (g->joined[node] || !key || !key->version || ow_flow_key_is_coarse(key))
+			continue;
+		e->node[e->nodes++] = node;
+		if (note_end(g, e, node, false) < 0 || note_end(g, e, node, true) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void join_ends(struct graph *g, struct ends *e)
+{
+	for (uint32_t i = 0; i < e->nodes; i++) {
+		for (unsigned target = 0; target < 2; target++) {
+			const struct end *end = &e->end[end_of(g, e, e->node[i], target)];
+			if (end->shown[OW_SIDE_A] && end->shown[OW_SIDE_B])
+				join_nodes(g, end->node, e->node[i]);
+		}
+	}
+}
+
+/* Of more ends than the table has numbers, none are joined. */
+static int join_by_ends(struct graph *g)
+{
+	struct ends e = {.node = malloc(((size_t)g->flows[OW_SIDE_A] + g->flows[OW_SIDE_B] + 1) * sizeof *e.node)};
+	int r = e.node ? ow_flow_table_create(ow_flow_table_secret(g->keys[OW_SIDE_A]), &e.table) : -ENOMEM;
+	if (r == 0)
+		r = note_ends(g, &e);
+	if (r == 0 && !ow_flow_table_is_coarse(e.table))
+		join_ends(g, &e);
+	ow_flow_table_free(e.table);
+	free(e.end);
+	free(e.node);
+	return r;
+}
+
 int ow_flow_pairs_learn(struct ow_flow_pairs *pairs, const struct ow_flow_table *const keys[OW_SIDES])
 {
 	struct graph g = {.keys = keys,
@@ -207,6 +299,7 @@ int ow_flow_pairs_learn(struct ow_flow_pairs *pairs, const struct ow_flow_table 
 		join_peers(&g, pairs, OW_SIDE_A);
 		join_peers(&g, pairs, OW_SIDE_B);
 		join_reverse(&g, pairs);
+		r = join_by_ends(&g);
 	}
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		pairs->names[side] = g.flows[side];
