@@ -17,6 +17,12 @@ struct ow_flow_pairs {
 	uint32_t names[OW_SIDES]; /* number of flows with an entry */
 };
 
+/* Whether the flow is of a pair; false as long as they are not named. */
+static inline bool ow_flow_pairs_named(const struct ow_flow_pairs *pairs, enum ow_side side, uint32_t flow)
+{
+	return flow < pairs->names[side] && pairs->name[side][flow];
+}
+
 void ow_flow_pairs_done(struct ow_flow_pairs *pairs);
 /* A unique packet was seen in these flows. Returns 0 or -ENOMEM. */
 int ow_flow_pairs_note(struct ow_flow_pairs *pairs, uint32_t a, uint32_t b);

@@ -162,6 +162,12 @@ struct ow_match_pass {
 	uint64_t unmatched_frames[OW_SIDES];    /* records, or parts of them, without a counterpart */
 	uint64_t unmatched_fragments[OW_SIDES]; /* of these, fragments that are not copies */
 	struct ow_last_sent last_sent[OW_DIRECTIONS];
+	/* Level nat: matched packets with identical ones, in flows of which nothing shows which is which. */
+	struct ow_unpaired {
+		uint64_t packets;
+		uint32_t flow[OW_SIDES]; /* of the first one */
+		bool several;            /* there are more flows */
+	} unpaired;
 	int64_t miscounted; /* packets counted for the wrong direction: another pass is needed */
 	void (*progress)(void *arg);
 	void *progress_arg;

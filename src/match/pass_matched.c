@@ -23,6 +23,19 @@ static void note_class_order(struct ow_match_pass *p, enum ow_direction directio
 	}
 }
 
+static void note_unpaired(struct ow_match_pass *p, uint32_t a, uint32_t b, uint32_t packets)
+{
+	struct ow_unpaired *u = &p->unpaired;
+	if (ow_flow_pairs_named(&p->flow_pairs, OW_SIDE_A, a))
+		return;
+	if (!u->packets) {
+		u->flow[OW_SIDE_A] = a;
+		u->flow[OW_SIDE_B] = b;
+	}
+	u->several |= u->flow[OW_SIDE_A] != a || u->flow[OW_SIDE_B] != b;
+	u->packets += packets;
+}
+
 /* The delay of a pair is known now: a sample, an estimate with bounds, or nothing. */
 static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enum ow_direction direction,
                         enum ow_certainty certainty)
@@ -31,6 +44,8 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 	struct ow_tally *tally = &p->tally[direction];
 	uint32_t packets = ow_tcp_segments_packets(&p->pieces, OW_SIDE_A, a);
 	p->repeats[direction] += pair->alike ? packets : 0;
+	if ((pair->alike || pair->repeated) && p->input[OW_SIDE_A].pairs)
+		note_unpaired(p, a->flow, b->flow, packets);
 	if (pair->near_ns)
 		ow_spacing_note(&p->alike[direction], pair->near_ns, packets);
 	int64_t sent_ns = pair->record[ow_sender_of(direction)]->time_ns - pair->more_ns;

@@ -713,6 +713,18 @@ static int warn_rewritten(struct ow_match *m)
 	            (unsigned long long)alike, (unsigned long long)matched);
 }
 
+/* Behind a translator that leaves neither end of a connection as it is. */
+static int warn_unpaired(struct ow_match *m)
+{
+	const struct ow_unpaired *u = &m->pass.unpaired;
+	if (!u->several)
+		return 0;
+	return warn(m,
+	            "addresses are translated, %llu packets are identical to others, and nothing shows which of their "
+	            "flows is which at the other point: their delays and directions may be wrong, beyond all bounds",
+	            (unsigned long long)u->packets);
+}
+
 /*
  * Identical packets of different traffic match by chance: then their delays are spread over the whole time that the
  * captures, or the waiting time, allow.
@@ -894,6 +906,7 @@ static const struct step first[] = {
 	{.each = {warn_capture}},
 	{.each = {warn_clock, warn_ambiguous, warn_impossible, warn_order, warn_mistaken, warn_chance}},
 	{warn_rewritten},
+	{warn_unpaired},
 	{warn_same},
 	{warn_backward},
 	{warn_way},

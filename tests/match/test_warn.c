@@ -104,6 +104,16 @@ static bool warns(const struct ow_match_report *report, const char *text)
 	return false;
 }
 
+/* From host `source` to host `target`; back: with the ports the other way round. */
+static void put_ends(FILE *file, int64_t time_ns, uint16_t id, uint8_t source, uint8_t target, uint8_t port, bool back)
+{
+	const uint8_t ends[12] = {10, 0, 9, source, 10, 0, 9, target, 0x10, back ? 0 : port, 0x10, back ? port : 0};
+	put(file, false, time_ns, id);
+	assert_int_equal(fseek(file, 12 - 48, SEEK_CUR), 0);
+	assert_int_equal(fwrite(ends, sizeof ends, 1, file), 1);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+}
+
 /* A capture of all interfaces of a router shows each packet as it comes and as it goes. */
 static void packets_shown_twice(void **state)
 {
@@ -124,7 +134,41 @@ static void packets_shown_twice(void **state)
 	assert_true(warns(report, "500 further copies within "));
 }
 
-/* The same at the receiver. */
+/* Keep-alives of three hosts, the same both ways, besides other traffic: a translator changes one end, or both. */
+static const struct ow_match_report *translate_polls(uint8_t server)
+{
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 1000; i++) {
+		int64_t now_ns = i * MS;
+		put_ends(a, now_ns, i + 1, 1, 2, 9, false);
+		put_ends(b, now_ns + 20 * US, i + 1, 11, server, 99, false);
+		if (i % 25)
+			continue;
+		uint8_t host = i / 25 % 3;
+		put_ends(a, now_ns + 500 * US, 0, 1 + 2 * host, 2, 1 + host, false);
+		put_ends(b, now_ns + 520 * US, 0, 11, server, 21 + host, false);
+		put_ends(b, now_ns + 600 * US, 0, server, 11, 21 + host, true);
+		put_ends(a, now_ns + 620 * US, 0, 2, 1 + 2 * host, 1 + host, true);
+	}
+	fclose(a);
+	fclose(b);
+	return report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+}
+
+static void flows_behind_a_translator(void **state)
+{
+	const struct ow_match_report *report = translate_polls(2);
+	assert_int_equal(report->level, OW_LEVEL_NAT);
+	assert_false(warns(report, "which of their flows is which"));
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		assert_int_equal(report->direction[d].delay.min_ns, 20 * US);
+		assert_int_equal(report->direction[d].delay.max_ns, 20 * US);
+	}
+	teardown(state);
+	assert_true(warns(translate_polls(12), "which of their flows is which"));
+}
+
+/* A capture that shows packets twice, at the receiver. */
 static void packets_arrive_twice(void **state)
 {
 	(void)state;
@@ -510,6 +554,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(identical_packets_beside_few_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_shown_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(flows_behind_a_translator, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_arrive_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(captures_that_drop_packets, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_capture_that_drops_packets, setup, teardown),
