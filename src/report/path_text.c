@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/table.h"
+#include "base/time.h"
 #include "base/word.h"
 #include "path/path.h"
 #include "report/match_details.h"
@@ -145,6 +146,16 @@ static void put_details(FILE *out, const struct ow_path_report *path, enum ow_di
 	}
 }
 
+/* Times that are coarser than those of most captures limit what a hop shows. */
+static void put_resolution(FILE *out, const struct ow_capture_info *info)
+{
+	char text[OW_DURATION_TEXT];
+	if (info->resolution_ns > 1 && info->packets) {
+		ow_duration_text((double)info->resolution_ns, text);
+		fprintf(out, "  %s resolution", text);
+	}
+}
+
 static void put_points(FILE *out, const struct ow_path_report *path, enum ow_look look)
 {
 	bool marked = look == OW_LOOK_MARKED;
@@ -165,6 +176,7 @@ static void put_points(FILE *out, const struct ow_path_report *path, enum ow_loo
 		        ow_plural(info->packets, "packet ", "packets"), left, file);
 		if (path->files[i])
 			fprintf(out, "  %" PRIu32 " %s", path->files[i], ow_plural(path->files[i], "file", "files"));
+		put_resolution(out, info);
 		fputc('\n', out);
 	}
 }
