@@ -111,6 +111,7 @@ static void reset(struct ow_match_pass *p)
 	p->alike[OW_A_TO_B] = p->alike[OW_B_TO_A] = (struct ow_spacing){0};
 	p->alike_sent_ns[OW_A_TO_B] = p->alike_sent_ns[OW_B_TO_A] = INT64_MIN;
 	p->last_sent[OW_A_TO_B] = p->last_sent[OW_B_TO_A] = (struct ow_last_sent){0};
+	p->untimed[OW_A_TO_B] = p->untimed[OW_B_TO_A] = 0;
 	p->unpaired = (struct ow_unpaired){0};
 	p->unsettled[OW_A_TO_B] = p->unsettled[OW_B_TO_A] = 0;
 	for (unsigned side = 0; side < OW_SIDES; side++) {

@@ -51,8 +51,10 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 	int64_t sent_ns = pair->record[ow_sender_of(direction)]->time_ns - pair->more_ns;
 	if (pair->alike && sent_ns > p->alike_sent_ns[direction])
 		p->alike_sent_ns[direction] = sent_ns;
-	if (a->untimed | b->untimed)
+	if (a->untimed | b->untimed) {
 		certainty = OW_AMBIGUOUS;
+		p->untimed[direction] += packets;
+	}
 	int64_t a_ns = a->time_ns, b_ns = ow_pass_shown_time(p, OW_SIDE_B, b->time_ns);
 	int64_t delay = direction == OW_A_TO_B ? b_ns - a_ns : a_ns - b_ns;
 	if (certainty == OW_AMBIGUOUS)
@@ -191,6 +193,7 @@ void ow_pass_on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 		ow_directions_sent(p->directions, direction, m->time_ns[back], 1, false);
 		if (m->untimed) {
 			tally->ambiguous++;
+			p->untimed[direction]++;
 			continue;
 		}
 		if (gaps)

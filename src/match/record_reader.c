@@ -193,6 +193,8 @@ static __attribute__((noinline)) int64_t odd_time(struct ow_record_reader *s, co
 	*ret_untimed = t == 0;
 	if (t == 0) {
 		f->untimed++;
+		if (f->untimed == f->packets)
+			return s->start_ns;
 		if (!frame->after_ms || s->previous_ns <= 0)
 			return s->previous_ns;
 		/* Good enough for the order, and for how long a packet waits. */
@@ -603,6 +605,15 @@ static int keep_filtered(struct ow_record_reader *input, int frames)
 	return kept;
 }
 
+static int64_t first_time(const struct ow_frame *frame, int frames)
+{
+	for (int i = 0; i < frames; i++) {
+		if (frame[i].time_ns)
+			return frame[i].time_ns;
+	}
+	return 0;
+}
+
 /* Reads frames until some are chosen. Returns how many, 0 at the end. */
 static int read_chosen(struct ow_record_reader *input, struct ow_error *err)
 {
@@ -616,6 +627,8 @@ static int read_chosen(struct ow_record_reader *input, struct ow_error *err)
 			frames = keep_in_time(input, frames);
 		if (frames && input->facts.packets == 0)
 			input->linktype = input->frame[0].linktype;
+		if (frames && input->facts.packets == input->facts.untimed)
+			input->start_ns = first_time(input->frame, frames);
 		if (frames && ow_reader_info(input->reader)->after_gap)
 			note_gap_between_files(input, input->frame[0].time_ns);
 		if (frames && input->choice.filter)

@@ -82,6 +82,7 @@ struct ow_record_reader {
 	struct ow_flow_table *flows;
 	struct ow_record_reader_facts facts;
 	int64_t previous_ns;
+	int64_t start_ns;           /* the first time in the frames read; for those before it that have none */
 	uint16_t linktype;          /* of the first frame */
 	struct ow_copy_rule copies; /* which packets are copies, if there is a dedup */
 	struct ow_duplicate_filter *dedup;

@@ -588,7 +588,7 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 {
 	const struct ow_result *r = &m->report.direction[d];
 	const char *way = way_name(d);
-	uint64_t unknown = r->ambiguous - r->delay.uncertain;
+	uint64_t unknown = r->ambiguous - r->delay.uncertain, untimed = m->pass.untimed[d];
 	if (m->pass.crowded[d]) {
 		int e = warn(m,
 		             "%s: %llu packets are among so many identical ones that their delays are only known to be "
@@ -604,6 +604,7 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		return warn(m, "%s: %llu of %llu delays are those of identical packets and only known within bounds%s",
 		            way, (unsigned long long)r->delay.uncertain, (unsigned long long)r->delay.samples,
 		            r->delay.period_ns ? ", up to multiples of the period at which they are sent" : "");
+	unknown -= untimed < unknown ? untimed : unknown;
 	if ((double)unknown <= MANY_AMBIGUOUS * (double)r->matched || m->pass.plan.untimed)
 		return 0;
 	return warn(

@@ -119,7 +119,7 @@ static void tell_single(struct ow_matcher *m, uint32_t i, bool copy)
 static bool acausal(const struct ow_matcher *m, const struct ow_pair *pair, enum ow_direction way)
 {
 	int64_t d = way == OW_A_TO_B ? ow_matching_delay(pair) : -ow_matching_delay(pair);
-	return m->plausible[way].known && d < -m->plausible[way].high_ns &&
+	return ow_matching_timed(pair) && m->plausible[way].known && d < -m->plausible[way].high_ns &&
 	       m->early[way] * CLOCK_STEP_SHARE < m->plausible[way].samples;
 }
 

@@ -118,8 +118,15 @@ static inline enum ow_direction ow_matching_way(struct ow_matcher *m, const stru
 	return ow_matching_delay(pair) >= 0 ? OW_A_TO_B : OW_B_TO_A;
 }
 
+static inline bool ow_matching_timed(const struct ow_pair *pair)
+{
+	return !(pair->record[OW_SIDE_A]->untimed | pair->record[OW_SIDE_B]->untimed);
+}
+
 static inline void ow_matching_learn(struct ow_matcher *m, const struct ow_pair *pair, enum ow_direction way)
 {
+	if (!ow_matching_timed(pair))
+		return;
 	int64_t d = ow_matching_delay(pair);
 	ow_plausible_add(&m->plausible[way], way == OW_A_TO_B ? d : -d);
 }

@@ -134,6 +134,38 @@ static void packets_shown_twice(void **state)
 	assert_true(warns(report, "500 further copies within "));
 }
 
+static void put_untimed(FILE *file, uint16_t id)
+{
+	const uint32_t none[2] = {0, 0};
+	put(file, false, 0, id);
+	assert_int_equal(fseek(file, -16 - 48, SEEK_CUR), 0);
+	assert_int_equal(fwrite(none, sizeof none, 1, file), 1);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+}
+
+/* Packets without a time, also before the first that has one: matched, and neither lost nor evidence of wrong clocks. */
+static void some_packets_have_no_time(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 500; i++) {
+		put(a, false, i * MS, i);
+		if (i % 5)
+			put(b, false, i * MS + 20 * US + i % 7 * US, i);
+		else
+			put_untimed(b, i);
+	}
+	fclose(a);
+	fclose(b);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	assert_int_equal(report->direction[OW_A_TO_B].sent, 500);
+	assert_int_equal(report->direction[OW_A_TO_B].matched, 500);
+	assert_int_equal(report->direction[OW_A_TO_B].delay.samples, 400);
+	assert_true(warns(report, "100 packets have no timestamp"));
+	assert_false(warns(report, "long before they were sent"));
+	assert_false(warns(report, "cannot be told apart"));
+}
+
 /* Keep-alives of three hosts, the same both ways, besides other traffic: a translator changes one end, or both. */
 static const struct ow_match_report *translate_polls(uint8_t server)
 {
@@ -554,6 +586,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(identical_packets_beside_few_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_shown_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(some_packets_have_no_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(flows_behind_a_translator, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_arrive_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(captures_that_drop_packets, setup, teardown),
