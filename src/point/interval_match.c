@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/id_map.h"
+#include "base/time.h"
 #include "reconcile/id_pairing.h"
 #include "reconcile/late_packets.h"
 #include <assert.h>
@@ -45,6 +46,9 @@ struct join {
 	struct names names;
 	struct members at_a, at_b;
 	uint64_t duplicated, close;
+	struct {
+		uint64_t none, once, both; /* .. of them arrived */
+	} twice;                           /* packets that the sender shows twice, one right after the other */
 	int64_t *late_of_b; /* of the packets at B: which waiting packet it is; NULL until it is needed */
 	int64_t *time_ns;   /* of the copies of one packet: those that wait, those sent, those received */
 	size_t time_room;
@@ -197,11 +201,27 @@ static int list_times(struct join *join, const struct group *g)
 	return 0;
 }
 
+/* A mirror port for both directions, or all interfaces of a router, show a packet again within this time. */
+#define TWICE_NS OW_NS_PER_MS
+
+static void note_twice(struct join *join, const struct group *g)
+{
+	if (g->waiting || g->as != 2 || g->bs > 2)
+		return;
+	int64_t lag = join->a->sighting[g->a[1]].time_ns - join->a->sighting[g->a[0]].time_ns;
+	if (lag > TWICE_NS || lag < -TWICE_NS)
+		return;
+	join->twice.none += g->bs == 0;
+	join->twice.once += g->bs == 1;
+	join->twice.both += g->bs == 2;
+}
+
 static int pair_group(struct join *join, uint32_t number)
 {
 	struct group g = take_group(join, number);
 	size_t sents = g.waiting + g.as;
 	struct ow_copy_counts counts = {0};
+	note_twice(join, &g);
 	if (!g.bs)
 		return 0;
 	int r = list_times(join, &g);
@@ -241,6 +261,32 @@ static void learn_delays(struct join *join)
 	if (join->past->longer && copies->plausible.samples)
 		ow_interval_copies_forget(copies);
 	ow_interval_copies_learned(copies);
+}
+
+#define TWICE_LEAST  8u   /* so many are no accident, .. */
+#define TWICE_TIMES  3u   /* .. if they are so many times what loss explains */
+#define OTHERS_LEAST 100u /* so many other packets show what is lost */
+
+/*
+ * The packets that arrived once of those shown twice, if hosts that send twice would lose fewer of them. Of such a pair one
+ * is lost with probability 2 p (1 - p) if p of the packets is lost. If no others show p, the pairs do: one of two is lost
+ * more often than none only if p > 1/2, and then both are lost, too.
+ */
+static uint64_t shown_twice(const struct join *join)
+{
+	uint64_t none = join->twice.none, once = join->twice.once, both = join->twice.both, others = 0, missing = 0;
+	if (once < TWICE_LEAST)
+		return 0;
+	for (size_t i = 0; i < join->a->count; i++) {
+		if (group_named(&join->names, join->a->sighting[i].id))
+			continue;
+		others++;
+		missing += join->of_a[i] == OW_PAIRING_NONE;
+	}
+	if (others < OTHERS_LEAST)
+		return once > TWICE_TIMES * both && once > none ? once : 0;
+	double lost = (double)missing / (double)others, pairs = (double)(none + once + both);
+	return (double)once > TWICE_TIMES * 2 * lost * (1 - lost) * pairs ? once : 0;
 }
 
 static int pair_identical(struct join *join)
@@ -415,6 +461,7 @@ static int make_lists(const struct join *join, struct ow_interval_results_input 
 	in->result.matched = matched;
 	in->result.duplicated = join->duplicated;
 	in->close = join->close;
+	in->twice = join->names.groups ? shown_twice(join) : 0;
 	return note_flows(join, in, joined);
 }
 

@@ -168,6 +168,11 @@ void ow_interval_results_explain_in_turn(const struct ow_interval_results_open *
 		         ow_plural(open->close, "packet", "packets"));
 		ow_interval_results_add_cause(result, text);
 	}
+	if (open->twice) {
+		snprintf(text, sizeof text, ow_cause_identical_twice, open->twice,
+		         ow_plural(open->twice, "packet", "packets"));
+		ow_interval_results_add_cause(result, text);
+	}
 }
 
 void ow_interval_results_explain_undecided(const struct ow_interval_results *results, struct ow_interval_result *result)

@@ -225,7 +225,8 @@ static void close_oldest(struct ow_interval_results *results, const struct ow_la
 		ow_interval_results_explain_in_turn(open, &result);
 		ow_interval_results_explain_changed(results, open, &result);
 		ow_interval_results_explain_unshared(results, &result);
-		ow_result_loss_doubted(&result.loss_ratio, (double)(open->in_turn + open->close), (double)result.sent);
+		ow_result_loss_doubted(&result.loss_ratio, (double)(open->in_turn + open->close + open->twice),
+		                       (double)result.sent);
 		ow_run_total_add(results->total, &open->result, &result, open->full, open->sample, open->samples,
 		                 open->delays);
 		results->sink(results->arg, &result);
@@ -296,6 +297,7 @@ static int occupy(struct ow_interval_results_open *open, const struct ow_interva
 		.incomplete = in->incomplete,
 		.changed = in->changed,
 		.close = in->close,
+		.twice = in->twice,
 		.full = full,
 		.sample = sample,
 		.samples = full ? 0 : in->delays,

@@ -60,6 +60,9 @@ struct ow_interval_results_input {
 	const int64_t *only_b_sent_ns;
 	/* Identical packets that arrived close to others: late ones, or duplicates, and as many others are lost. */
 	uint64_t close;
+	/* Packets that the sender shows twice, one right after the other, and the receiver once, if they are more than the loss
+	 * of others explains. */
+	uint64_t twice;
 	/*
 	 * If the order is known (otherwise NULL): for each packet of only_b, the latest sending time of the packets
 	 * that had arrived before it; and the same for the end of the interval. Since the start of the interval;

@@ -42,6 +42,7 @@ struct ow_interval_results_open {
 	int64_t matched_ns; /* sending time of its last packet that has arrived: INT64_MIN = none has; INT64_MAX = not known */
 	uint64_t in_turn;   /* identical packets, sent or received late, that may be lost instead */
 	uint64_t close;     /* identical packets that may be late or duplicates */
+	uint64_t twice;     /* packets that count as lost, and may be copies that the capture made */
 	uint64_t reordered; /* late packets that were sent before packets that had arrived */
 	bool unordered;     /* of a late packet that is not known */
 	struct ow_scope_flow *flow;

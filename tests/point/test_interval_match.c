@@ -283,6 +283,34 @@ static void test_ambiguous(void **state)
 	history_done(&history);
 }
 
+/* A mirror port shows the sender's packets twice: those that count as lost may be copies, and the result says so. Where hosts
+ * send twice, and a tenth is lost, it does not. */
+static void test_shown_twice(void **state)
+{
+	(void)state;
+	enum { N = 400 };
+	for (int mirror = 0; mirror < 2; mirror++) {
+		struct ow_sighting a[2 * N], b[2 * N];
+		size_t as = 0, bs = 0;
+		for (uint64_t i = 0; i < N; i++) {
+			a[as++] = (struct ow_sighting){ow_mix64(i + 1), (int64_t)i * 1000};
+			a[as++] = (struct ow_sighting){ow_mix64(i + 1), (int64_t)i * 1000 + 3};
+			if (i % 10)
+				b[bs++] = (struct ow_sighting){ow_mix64(i + 1), (int64_t)i * 1000 + 100};
+			if (!mirror && i % 10 != 1)
+				b[bs++] = (struct ow_sighting){ow_mix64(i + 1), (int64_t)i * 1000 + 103};
+		}
+		struct history history;
+		history_play(&history, a, as, b, bs, 1000 * N, 3, 1);
+		const struct ow_interval_result *r = history.final;
+		assert_int_equal(r->sent, 2 * N);
+		assert_int_equal(strstr(r->cause, "seen twice at the sender") != NULL, mirror);
+		if (mirror)
+			assert_int_equal(r->status, OW_RESULT_PARTIAL);
+		history_done(&history);
+	}
+}
+
 /* Random traffic with everything at once: whatever happens, packets are conserved (asserted in the sink). */
 static void test_conservation(void **state)
 {
@@ -527,7 +555,8 @@ int main(void)
 		cmocka_unit_test(test_pairing),      cmocka_unit_test(test_truth),
 		cmocka_unit_test(test_identical),    cmocka_unit_test(test_keepalives),
 		cmocka_unit_test(test_others_later), cmocka_unit_test(test_duplicates),
-		cmocka_unit_test(test_ambiguous),    cmocka_unit_test(test_conservation),
+		cmocka_unit_test(test_ambiguous),    cmocka_unit_test(test_shown_twice),
+		cmocka_unit_test(test_conservation),
 		cmocka_unit_test(test_speed),        cmocka_unit_test(test_flood),
 		cmocka_unit_test(test_late_or_next), cmocka_unit_test(test_copies),
 	};
