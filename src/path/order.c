@@ -388,6 +388,16 @@ static void sort(const struct finder *f, bool trusted, struct ow_order_found *fo
 	}
 }
 
+static void find_lone(const struct finder *f, struct ow_order_found *found)
+{
+	for (unsigned a = 0; a < f->points; a++) {
+		size_t common = 0;
+		for (unsigned b = 0; b < f->points; b++)
+			common += f->distance[a][b].common;
+		found->lone[a] = !common;
+	}
+}
+
 /* If all traffic goes one way, the path begins where it comes from. */
 static void turn(const struct finder *f, bool trusted, struct ow_order_found *found)
 {
@@ -522,6 +532,7 @@ int ow_path_find_order(const struct ow_path_point *point, unsigned points, bool 
 		*ret_found = (struct ow_order_found){0};
 		sort(f, trusted, ret_found);
 		turn(f, trusted, ret_found);
+		find_lone(f, ret_found);
 		ret_found->by = evidence(f, ret_found, trusted);
 		find_partial(f, ret_found);
 	}

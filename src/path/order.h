@@ -11,6 +11,8 @@
 struct ow_order_found {
 	unsigned place[OW_PATH_POINTS]; /* argument numbers, in the order of the path */
 	enum ow_path_order by;
+	bool lone
+		[OW_PATH_POINTS]; /* by argument: no packets in common with any other point show its place; it is no end */
 	bool partial[OW_PATH_POINTS]; /* by argument: packets pass the point that it does not show */
 };
 

@@ -127,6 +127,21 @@ static void choose_pairs(struct ow_path *path)
 	}
 }
 
+static int warn_unknown_order(struct ow_path *path)
+{
+	const struct ow_path_report *report = &path->report;
+	char lone[600] = "";
+	for (unsigned i = 0; i < report->points; i++) {
+		if (path->found.lone[report->argument[i]])
+			snprintf(lone + strlen(lone), sizeof lone - strlen(lone), "%s%.40s", *lone ? ", " : "",
+			         report->point[i].name);
+	}
+	return warn(path,
+	            "the packets do not show the order of all points: where they do not, it is that of the arguments "
+	            "(--order given says that it is right)%s%s",
+	            *lone ? "; put between the others, because no packet is the same as theirs: " : "", lone);
+}
+
 static int order_points(struct ow_path *path, const struct ow_path_point *point, struct ow_error *err)
 {
 	struct ow_path_report *report = &path->report;
@@ -150,8 +165,7 @@ static int order_points(struct ow_path *path, const struct ow_path_point *point,
 		         path->found.by == OW_ORDER_HOPS ? "TTLs" : "times", "show the order", text);
 	}
 	if (r == 0 && report->order == OW_ORDER_UNKNOWN)
-		r = warn(path, "the packets do not show the order of all points: where they do not, it is that of the "
-		               "arguments (--order given says that it is right)");
+		r = warn_unknown_order(path);
 	return r < 0 ? ow_error_set(err, ENOMEM, "out of memory") : 0;
 }
 
