@@ -89,6 +89,8 @@
 	X(SUPERFRAMES, superframes, "%s joins packets (TSO, GRO; up to %u bytes): switch that off there")             \
 	X(PACKETS_CHANGED, packets_changed,                                                                           \
 	  "%" PRIu64 " %s undecided: %" PRIu64 " others arrived: changed on the way (fragments, IP id)?")             \
+	X(CAPTURE_MISSED, capture_missed,                                                                             \
+	  "%" PRIu64 " %s undecided: %s does not show %" PRIu64 " of %" PRIu64 " that came from it")                  \
 	/* probes */                                                                                                  \
 	X(PROBES_UNDER_WAY, probes_under_way, "%s: %" PRIu64 " probes may still have been answered")                  \
 	X(PROBES_WHICH_WAY, probes_which_way,                                                                         \

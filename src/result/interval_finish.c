@@ -272,6 +272,36 @@ void ow_interval_results_explain_changed(struct ow_interval_results *results,
 	check(r);
 }
 
+#define MISSED_LEAST  8 /* packets that a capture missed: fewer may have joined on the way */
+#define MISSED_SIGMAS 4 /* its share of the packets of one direction may differ so much from that of the other */
+
+/*
+ * A capture that was full, stopped for a while, or whose clock was set ahead: packets that came from its point are not in it,
+ * and it does not show those that arrived there at these times.
+ */
+void ow_interval_results_explain_missed(const struct ow_interval_results_open *open, struct ow_interval_result *result)
+{
+	struct ow_interval_result *r = result;
+	char text[OW_RESULT_CAUSE];
+	if (open->unknown || open->missed < MISSED_LEAST || open->missed > open->missed_of)
+		return;
+	double of = (double)open->missed_of, share = (double)open->missed / of, sent = (double)r->sent;
+	double spread = sqrt(share * (1 - share) * sent * (1 + sent / of));
+	uint64_t doubtful = (uint64_t)ceil(sent * share + MISSED_SIGMAS * spread);
+	doubtful = doubtful < r->lost ? doubtful : r->lost;
+	if (UNSURE_SHARE * doubtful <= r->sent)
+		return;
+	r->lost -= doubtful;
+	r->pending += doubtful;
+	if (r->lost_whole_flows > r->lost)
+		r->lost_whole_flows = r->lost;
+	snprintf(text, sizeof text, ow_cause_capture_missed, doubtful, ow_plural(doubtful, "packet", "packets"), r->to,
+	         open->missed, open->missed_of);
+	ow_interval_results_add_cause(r, text);
+	fill_loss(r);
+	check(r);
+}
+
 /* Packets that are not for the other point, or not from it, leave the account. */
 static void take_unshared(const struct ow_interval_results_open *open, const struct ow_late_packets_account *account,
                           struct ow_interval_result *r)

@@ -224,6 +224,7 @@ static void close_oldest(struct ow_interval_results *results, const struct ow_la
 		ow_interval_results_explain_unlisted(open, &result);
 		ow_interval_results_explain_in_turn(open, &result);
 		ow_interval_results_explain_changed(results, open, &result);
+		ow_interval_results_explain_missed(open, &result);
 		ow_interval_results_explain_unshared(results, &result);
 		ow_result_loss_doubted(&result.loss_ratio, (double)(open->in_turn + open->close + open->twice),
 		                       (double)result.sent);
@@ -514,6 +515,17 @@ int ow_interval_results_finish(struct ow_interval_results *results)
 	results->changed = false;
 	results->recent = (struct ow_interval_results_recent){0};
 	return 0;
+}
+
+void ow_interval_results_missed(struct ow_interval_results *results, int64_t interval, uint64_t missed, uint64_t of)
+{
+	for (uint64_t i = results->first; i < results->next; i++) {
+		struct ow_interval_results_open *open = ow_interval_results_open_of(results, i);
+		if (open->result.interval == interval) {
+			open->missed = missed;
+			open->missed_of = of;
+		}
+	}
 }
 
 void ow_interval_results_add_bytes(struct ow_interval_results *results, int64_t interval, uint64_t bytes)

@@ -40,11 +40,12 @@ struct ow_interval_results_open {
 	uint64_t alike;   /* late packets whose delay is uncertain */
 	int64_t shift_ns; /* of the receiver's interval */
 	int64_t matched_ns; /* sending time of its last packet that has arrived: INT64_MIN = none has; INT64_MAX = not known */
-	uint64_t in_turn;   /* identical packets, sent or received late, that may be lost instead */
-	uint64_t close;     /* identical packets that may be late or duplicates */
-	uint64_t twice;     /* packets that count as lost, and may be copies that the capture made */
-	uint64_t reordered; /* late packets that were sent before packets that had arrived */
-	bool unordered;     /* of a late packet that is not known */
+	uint64_t in_turn;           /* identical packets, sent or received late, that may be lost instead */
+	uint64_t close;             /* identical packets that may be late or duplicates */
+	uint64_t missed, missed_of; /* see ow_interval_results_missed */
+	uint64_t twice;             /* packets that count as lost, and may be copies that the capture made */
+	uint64_t reordered;         /* late packets that were sent before packets that had arrived */
+	bool unordered;             /* of a late packet that is not known */
 	struct ow_scope_flow *flow;
 	uint8_t *in_scope; /* of each flow; NULL = all are */
 	size_t flows;
@@ -150,6 +151,8 @@ void ow_interval_results_note_late(struct ow_interval_results *results, const st
                                    uint32_t flow, int64_t sent_ns);
 /* Reports what happened to flows. newest: the interval that was added, NULL at the end. */
 void ow_interval_results_tell_events(struct ow_interval_results *results, const struct ow_interval_result *newest);
+/* Lost packets that the capture of the receiver may have missed are undecided. */
+void ow_interval_results_explain_missed(const struct ow_interval_results_open *open, struct ow_interval_result *result);
 /* A final result of which nothing is shared, and has not been for a while, is unknown. */
 void ow_interval_results_explain_changed(struct ow_interval_results *results,
                                          const struct ow_interval_results_open *open,

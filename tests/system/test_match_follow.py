@@ -233,6 +233,26 @@ class Follow(command.Case):
         self.assertEqual({r["cause_code"] for r in unknown}, {"was_cut_off"})
         self.assertLessEqual(len(unknown), 2)
 
+    def test_a_capture_misses_a_time(self):
+        """b was full for a while: what a received from it then shows that it is not the network that lost packets."""
+        self.make("--reverse", "0.4", "--delay", "constant:2ms")
+        with open(self.b, "rb") as f:
+            head = f.read(24)
+        records = command.read_pcap(self.b)
+        first = records[0].time_ns
+        with open(self.b, "wb") as f:
+            f.write(head)
+            for t, frame in records:
+                if not 2.4e9 < t - first < 3.7e9:
+                    f.write(struct.pack("<IIII", t // 10**9, t % 10**9, len(frame), len(frame)) + frame)
+        self.follow(self.a, self.b, "--until", "+6s")
+        self.assertEqual(self.process.wait(timeout=PATIENCE), 0, self.errors())
+        results = [r for r in self.results() if r["from"] == "a"]
+        self.assertEqual([r for r in results if r["lost"]], [])
+        missed = [r for r in results if r.get("cause_code") == "capture_missed"]
+        self.assertIn(len(missed), (2, 3), results)
+        self.assertIn("that came from it", missed[0]["cause"])
+
     def test_formats(self):
         """ERF and snoop give the counts of pcap; snoop has microseconds."""
         self.make("--loss", "0.05")
