@@ -12,7 +12,7 @@ struct expected_figure {
 	/* A letter for each claim: y agrees with the paper, n does not, ? depends on the seed in a quick run, or on how
 	 * fast the machine is. NULL: not computed here, it takes too long. */
 	const char *claims;
-	bool slow; /* in a sanitized build: left out there */
+	bool slow;    /* in a sanitized build: left out there */
 	bool threads; /* has several */
 };
 

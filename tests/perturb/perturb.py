@@ -63,9 +63,11 @@ REPAIRED = [
     (40010, "duplicates,loss,repeats"),  # a duplicate is taken for a lost packet where no others are duplicated
 ]
 
+PATIENCE_S = 300  # for one match: it may have to give way to all others
+
 
 def run(program, paths, options):
-    return subprocess.run([program, "match", "--json", *options, *paths], capture_output=True, text=True, timeout=60)
+    return subprocess.run([program, "match", "--json", *options, *paths], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def ways_to_ask(case):
@@ -122,7 +124,7 @@ def try_case(program, case, folder, changes):
         try:
             done = run(program, paths, options)
         except subprocess.TimeoutExpired:
-            verdicts.append(Verdict(case, options, faults=[("timeout", "no answer within 60 s")]))
+            verdicts.append(Verdict(case, options, faults=[("timeout", f"no answer within {PATIENCE_S} s")]))
             continue
         if done.returncode == 0:
             judge = Judge(case, json.loads(done.stdout), options)

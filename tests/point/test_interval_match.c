@@ -556,9 +556,9 @@ int main(void)
 		cmocka_unit_test(test_identical),    cmocka_unit_test(test_keepalives),
 		cmocka_unit_test(test_others_later), cmocka_unit_test(test_duplicates),
 		cmocka_unit_test(test_ambiguous),    cmocka_unit_test(test_shown_twice),
-		cmocka_unit_test(test_conservation),
-		cmocka_unit_test(test_speed),        cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_late_or_next), cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_conservation), cmocka_unit_test(test_speed),
+		cmocka_unit_test(test_flood),        cmocka_unit_test(test_late_or_next),
+		cmocka_unit_test(test_copies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
