@@ -82,12 +82,8 @@ void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c
 		interval.copies = packets->copies;
 	}
 	int64_t gap_ns = ow_running_copies_doubt(&missing->running, &interval);
-	if (!gap_ns || r->status != OW_RESULT_MEASURED)
-		return;
-	char every[OW_DURATION_TEXT];
-	ow_duration_text((double)gap_ns, every);
-	r->status = OW_RESULT_PARTIAL;
-	snprintf(r->cause, sizeof r->cause, ow_cause_identical_delays, every);
+	if (gap_ns)
+		ow_result_delays_longer(r, gap_ns);
 }
 
 /* -- in turn ------------------------------------------------------------------------------------------------------ */

@@ -61,12 +61,8 @@ static void doubt_delays(const struct ow_local_pair *pair, struct ow_local_pair_
 		.lost_ns = pair->options.wait_ns,
 	};
 	int64_t gap_ns = lane->copies ? ow_running_copies_doubt(&lane->running, &interval) : 0;
-	if (!gap_ns || r->status != OW_RESULT_MEASURED)
-		return;
-	char every[OW_DURATION_TEXT];
-	ow_duration_text((double)gap_ns, every);
-	r->status = OW_RESULT_PARTIAL;
-	snprintf(r->cause, sizeof r->cause, ow_cause_identical_delays, every);
+	if (gap_ns)
+		ow_result_delays_longer(r, gap_ns);
 }
 
 static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,

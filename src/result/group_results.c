@@ -325,11 +325,11 @@ static void close_oldest(struct ow_group_results *g)
 	for (unsigned k = 0; k < g->options.members; k++) {
 		snprintf(text, sizeof text, ow_cause_no_answer, g->options.member[k]);
 		if (!(e->told >> k & 1))
-			ow_interval_results_add_cause(r, text);
+			ow_result_add_cause(r, text);
 	}
 	int code = e->known ? step(g, e, r) : -ENODATA;
 	if (code < 0 && code != -ENODATA)
-		ow_interval_results_add_cause(r, code == -ENOMEM ? ow_cause_out_of_memory : ow_cause_counts_contradict);
+		ow_result_add_cause(r, code == -ENOMEM ? ow_cause_out_of_memory : ow_cause_counts_contradict);
 	if (code < 0)
 		(void)ow_interval_results_unknown(g->results, r, false);
 	free_entry(e);
@@ -505,7 +505,7 @@ static void explain(struct ow_group_results *g, struct entry *e, unsigned member
 		snprintf(text, sizeof text, "%s", cause);
 	else
 		snprintf(text, sizeof text, ow_cause_of_point, g->options.member[member], cause);
-	ow_interval_results_add_cause(&e->result, text);
+	ow_result_add_cause(&e->result, text);
 }
 
 /* Why the packets of this lane cannot be joined with those of the lanes before; NULL: they are. */

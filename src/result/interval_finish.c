@@ -110,29 +110,18 @@ static void fill_loss(struct ow_interval_result *result)
 	ow_result_loss_undecided(&result->loss_ratio, (double)decided, (double)result->sent);
 }
 
-void ow_interval_results_add_cause(struct ow_interval_result *result, const char *text)
-{
-	size_t used = strnlen(result->cause, sizeof result->cause - 1);
-	int n = snprintf(result->cause + used, sizeof result->cause - used, "%s%s", used ? "; " : "", text);
-	/* If it is cut, it says that there is more. */
-	if (n >= (int)(sizeof result->cause - used))
-		memcpy(result->cause + sizeof result->cause - 4, "...", 4);
-	if (result->status == OW_RESULT_MEASURED)
-		result->status = OW_RESULT_PARTIAL;
-}
-
 void ow_interval_results_explain_drops(struct ow_interval_result *result)
 {
 	char text[OW_RESULT_CAUSE];
 	if (result->ring_drops_from) {
 		snprintf(text, sizeof text, ow_cause_ring_full_sending, result->from, result->ring_drops_from,
 		         ow_plural(result->ring_drops_from, "frame", "frames"));
-		ow_interval_results_add_cause(result, text);
+		ow_result_add_cause(result, text);
 	}
 	if (result->ring_drops_to) {
 		snprintf(text, sizeof text, ow_cause_ring_full, result->to, result->ring_drops_to,
 		         ow_plural(result->ring_drops_to, "frame", "frames"));
-		ow_interval_results_add_cause(result, text);
+		ow_result_add_cause(result, text);
 	}
 }
 
@@ -146,13 +135,13 @@ void ow_interval_results_explain_unlisted(const struct ow_interval_results_open 
 	if (UNSURE_SHARE * open->unsure > result->sent) {
 		snprintf(text, sizeof text, ow_cause_flows_undecided, open->unsure,
 		         ow_plural(open->unsure, "packet", "packets"));
-		ow_interval_results_add_cause(result, text);
+		ow_result_add_cause(result, text);
 	}
 	if (!open->unlisted)
 		return;
 	snprintf(text, sizeof text, ow_cause_flows_unlisted, open->unlisted,
 	         ow_plural(open->unlisted, "packet", "packets"));
-	ow_interval_results_add_cause(result, text);
+	ow_result_add_cause(result, text);
 }
 
 void ow_interval_results_explain_in_turn(const struct ow_interval_results_open *open, struct ow_interval_result *result)
@@ -161,17 +150,17 @@ void ow_interval_results_explain_in_turn(const struct ow_interval_results_open *
 	if (open->in_turn) {
 		snprintf(text, sizeof text, ow_cause_identical_late, open->in_turn,
 		         ow_plural(open->in_turn, "packet", "packets"));
-		ow_interval_results_add_cause(result, text);
+		ow_result_add_cause(result, text);
 	}
 	if (open->close) {
 		snprintf(text, sizeof text, ow_cause_identical_close, open->close,
 		         ow_plural(open->close, "packet", "packets"));
-		ow_interval_results_add_cause(result, text);
+		ow_result_add_cause(result, text);
 	}
 	if (open->twice) {
 		snprintf(text, sizeof text, ow_cause_identical_twice, open->twice,
 		         ow_plural(open->twice, "packet", "packets"));
-		ow_interval_results_add_cause(result, text);
+		ow_result_add_cause(result, text);
 	}
 }
 
@@ -196,7 +185,7 @@ void ow_interval_results_explain_undecided(const struct ow_interval_results *res
 	else
 		snprintf(text, sizeof text, ow_cause_undecided_interval, result->pending, packets, results->doubted,
 		         why[results->doubt]);
-	ow_interval_results_add_cause(result, text);
+	ow_result_add_cause(result, text);
 }
 
 static void check(const struct ow_interval_result *r)
@@ -267,7 +256,7 @@ void ow_interval_results_explain_changed(struct ow_interval_results *results,
 		r->lost_whole_flows = r->lost;
 	snprintf(text, sizeof text, ow_cause_packets_changed, doubtful, ow_plural(doubtful, "packet", "packets"),
 	         (uint64_t)ceil(results->recent.others));
-	ow_interval_results_add_cause(r, text);
+	ow_result_add_cause(r, text);
 	fill_loss(r);
 	check(r);
 }
@@ -297,7 +286,7 @@ void ow_interval_results_explain_missed(const struct ow_interval_results_open *o
 		r->lost_whole_flows = r->lost;
 	snprintf(text, sizeof text, ow_cause_capture_missed, doubtful, ow_plural(doubtful, "packet", "packets"), r->to,
 	         open->missed, open->missed_of);
-	ow_interval_results_add_cause(r, text);
+	ow_result_add_cause(r, text);
 	fill_loss(r);
 	check(r);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "result/interval_result.h"
 
+#include "base/time.h"
+#include "result/cause.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *const ow_result_status_name[] = {"measured", "partial", "unknown"};
@@ -77,4 +81,23 @@ bool ow_result_is_lane(const struct ow_interval_result *a, const struct ow_inter
 {
 	return strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0 &&
 	       strcmp(a->class_name, b->class_name) == 0 && strcmp(a->segment, b->segment) == 0;
+}
+
+void ow_result_add_cause(struct ow_interval_result *result, const char *text)
+{
+	size_t used = strnlen(result->cause, sizeof result->cause - 1);
+	int n = snprintf(result->cause + used, sizeof result->cause - used, "%s%s", used ? "; " : "", text);
+	/* If it is cut, it says that there is more. */
+	if (n >= (int)(sizeof result->cause - used))
+		memcpy(result->cause + sizeof result->cause - 4, "...", 4);
+	if (result->status == OW_RESULT_MEASURED)
+		result->status = OW_RESULT_PARTIAL;
+}
+
+void ow_result_delays_longer(struct ow_interval_result *result, int64_t gap_ns)
+{
+	char text[OW_RESULT_CAUSE], every[OW_DURATION_TEXT];
+	ow_duration_text((double)gap_ns, every);
+	snprintf(text, sizeof text, ow_cause_identical_delays, every);
+	ow_result_add_cause(result, text);
 }

@@ -123,6 +123,10 @@ void ow_result_loss_doubted(struct ow_value *loss, double packets, double sent);
 void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result);
 /* The same for the delays and the order of packets only. */
 void ow_result_clear_delays(struct ow_interval_result *result);
+/* Adds a cause, and makes a measured result partial. */
+void ow_result_add_cause(struct ow_interval_result *result, const char *text);
+/* The same if delays may be longer by a multiple of this (reconcile/running_copies.h). */
+void ow_result_delays_longer(struct ow_interval_result *result, int64_t gap_ns);
 /* Copies the names of the lane: segment, class, from, to. */
 void ow_result_name_like(struct ow_interval_result *result, const struct ow_interval_result *names);
 /* Whether two results are of one lane: all four names are the same. */

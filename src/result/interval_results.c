@@ -461,7 +461,7 @@ int ow_interval_results_step(struct ow_interval_results *results, const struct o
 		return r;
 	char text[OW_RESULT_CAUSE];
 	snprintf(text, sizeof text, ow_cause_too_many_differ, OW_LATE_PACKETS_PENDING_MAX);
-	ow_interval_results_add_cause(&in.result, text);
+	ow_result_add_cause(&in.result, text);
 	return ow_interval_results_unknown(results, &in.result, in.quiet);
 }
 

@@ -172,8 +172,7 @@ int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packet
 void ow_interval_results_make_result(struct ow_interval_results *results, const struct ow_interval_results_open *open,
                                      const struct ow_late_packets_account *account,
                                      struct ow_interval_result *ret_result);
-/* Makes a measured result partial. */
-void ow_interval_results_add_cause(struct ow_interval_result *result, const char *text);
+/* Frames that rings lost. */
 void ow_interval_results_explain_drops(struct ow_interval_result *result);
 /* Packets of flows that were not listed: it is not known whether they are lost. */
 void ow_interval_results_explain_unlisted(const struct ow_interval_results_open *open,
