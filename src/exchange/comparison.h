@@ -29,7 +29,8 @@ struct ow_outcome {
 	size_t copies;
 	int64_t *only_b_sent_ns;
 	uint64_t close;
-	bool odd; /* some do not take as long as other packets */
+	uint64_t twice; /* as in struct ow_interval_results_input */
+	bool odd;       /* some do not take as long as other packets */
 	struct ow_reconciled_delay delay;
 	/* As in struct ow_interval_results_input; NULL if the order of arrival is not known. */
 	int64_t *newest_ns;

@@ -46,3 +46,5 @@ void ow_missing_done(struct ow_missing *missing);
 /* To be called before the outcome of an interval becomes a result, and when the result has its clocks. Returns 0 or
  * -ENOMEM. */
 int ow_identical_regroup(struct ow_comparison *c);
+/* Afterwards: finds packets that this point shows twice. Returns 0 or -ENOMEM. */
+int ow_identical_find_twice(struct ow_comparison *c);

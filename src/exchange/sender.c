@@ -255,6 +255,7 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 		.only_bs = o->only_bs,
 		.only_b_sent_ns = o->only_b_sent_ns,
 		.close = o->close,
+		.twice = o->twice,
 		.delay_ns = o->delay.ns,
 		.delays = o->delay.count,
 		.shift_ns = c->theirs.shift_ns,
@@ -349,6 +350,8 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 		ow_comparison_correct(c);
 	if (compared)
 		r = ow_identical_regroup(c);
+	if (compared && r == 0)
+		r = ow_identical_find_twice(c);
 	ow_missing_doubt_delays(&s->missing, c, compared && r == 0, others);
 	if (compared && r == 0)
 		ow_forecast_learn_sample(&s->forecast, o->delay.ns, o->delay.count, o->result.matched,

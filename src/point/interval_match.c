@@ -8,9 +8,9 @@
 
 #include "base/array.h"
 #include "base/id_map.h"
-#include "base/time.h"
 #include "reconcile/id_pairing.h"
 #include "reconcile/late_packets.h"
+#include "reconcile/shown_twice.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -46,9 +46,7 @@ struct join {
 	struct names names;
 	struct members at_a, at_b;
 	uint64_t duplicated, close;
-	struct {
-		uint64_t none, once, both; /* .. of them arrived */
-	} twice;                           /* packets that the sender shows twice, one right after the other */
+	struct ow_shown_twice twice;
 	int64_t *late_of_b; /* of the packets at B: which waiting packet it is; NULL until it is needed */
 	int64_t *time_ns;   /* of the copies of one packet: those that wait, those sent, those received */
 	size_t time_room;
@@ -201,19 +199,11 @@ static int list_times(struct join *join, const struct group *g)
 	return 0;
 }
 
-/* A mirror port for both directions, or all interfaces of a router, show a packet again within this time. */
-#define TWICE_NS OW_NS_PER_MS
-
 static void note_twice(struct join *join, const struct group *g)
 {
-	if (g->waiting || g->as != 2 || g->bs > 2)
-		return;
-	int64_t lag = join->a->sighting[g->a[1]].time_ns - join->a->sighting[g->a[0]].time_ns;
-	if (lag > TWICE_NS || lag < -TWICE_NS)
-		return;
-	join->twice.none += g->bs == 0;
-	join->twice.once += g->bs == 1;
-	join->twice.both += g->bs == 2;
+	if (!g->waiting && g->as == 2 && g->bs <= 2 &&
+	    ow_shown_twice_close(join->a->sighting[g->a[0]].time_ns, join->a->sighting[g->a[1]].time_ns))
+		ow_shown_twice_note(&join->twice, g->bs);
 }
 
 static int pair_group(struct join *join, uint32_t number)
@@ -263,30 +253,19 @@ static void learn_delays(struct join *join)
 	ow_interval_copies_learned(copies);
 }
 
-#define TWICE_LEAST  8u   /* so many are no accident, .. */
-#define TWICE_TIMES  3u   /* .. if they are so many times what loss explains */
-#define OTHERS_LEAST 100u /* so many other packets show what is lost */
-
-/*
- * The packets that arrived once of those shown twice, if hosts that send twice would lose fewer of them. Of such a pair one
- * is lost with probability 2 p (1 - p) if p of the packets is lost. If no others show p, the pairs do: one of two is lost
- * more often than none only if p > 1/2, and then both are lost, too.
- */
+/* The others are those that no other is identical to. */
 static uint64_t shown_twice(const struct join *join)
 {
-	uint64_t none = join->twice.none, once = join->twice.once, both = join->twice.both, others = 0, missing = 0;
-	if (once < TWICE_LEAST)
+	struct ow_shown_twice twice = join->twice;
+	if (twice.once < OW_SHOWN_TWICE_LEAST)
 		return 0;
 	for (size_t i = 0; i < join->a->count; i++) {
 		if (group_named(&join->names, join->a->sighting[i].id))
 			continue;
-		others++;
-		missing += join->of_a[i] == OW_PAIRING_NONE;
+		twice.others++;
+		twice.missing += join->of_a[i] == OW_PAIRING_NONE;
 	}
-	if (others < OTHERS_LEAST)
-		return once > TWICE_TIMES * both && once > none ? once : 0;
-	double lost = (double)missing / (double)others, pairs = (double)(none + once + both);
-	return (double)once > TWICE_TIMES * 2 * lost * (1 - lost) * pairs ? once : 0;
+	return ow_shown_twice_doubtful(&twice);
 }
 
 static int pair_identical(struct join *join)

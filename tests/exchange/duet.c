@@ -256,7 +256,7 @@ static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2]
 	size_t all = t->packets * t->intervals, n = 0;
 	struct ow_random random;
 	ow_random_seed(&random, t->seed);
-	p[0] = malloc((all + 1) * sizeof *p[0]);
+	p[0] = malloc((2 * all + 1) * sizeof *p[0]);
 	p[1] = malloc((2 * all + 1) * sizeof *p[1]);
 	assert_true(p[0] && p[1]);
 	for (size_t i = 0; i < all; i++) {
@@ -274,6 +274,9 @@ static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2]
 		count[1] += send_packet(duet, &random, &p[0][i], p[1] + count[1]);
 	}
 	qsort(p[1], count[1], sizeof *p[1], by_time);
+	for (size_t i = 0; t->mirrored && i < all; i++)
+		p[0][count[0]++] = (struct packet){p[0][i].id, p[0][i].time_ns + 30000};
+	qsort(p[0], count[0], sizeof *p[0], by_time);
 }
 
 /* The packets up to the end of the interval go through the interval log; returns those of the interval. */

@@ -17,6 +17,7 @@ struct traffic {
 	int64_t slow_ns;
 	double loss, duplicate;
 	double identical; /* share of packets that have the id of one that was sent shortly before */
+	bool mirrored;    /* A shows each packet twice: not in the truth */
 	uint64_t seed;
 	unsigned calm_from, calm; /* from this interval on only one in so many packets is sent; 0 = all always */
 	size_t sightings_max[2];  /* of a page at A, at B; 0 = no limit */
