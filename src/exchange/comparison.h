@@ -32,6 +32,8 @@ struct ow_outcome {
 	uint64_t twice; /* as in struct ow_interval_results_input */
 	bool odd;       /* some do not take as long as other packets */
 	struct ow_reconciled_delay delay;
+	size_t identical; /* the last so many of them, and .. */
+	bool begun_amid;  /* .. as in struct ow_interval_results_input */
 	/* As in struct ow_interval_results_input; NULL if the order of arrival is not known. */
 	int64_t *newest_ns;
 	int64_t newest_at_end_ns;

@@ -175,6 +175,8 @@ static int erase(struct comparison *f)
 	int r = note_earlier(&doubts);
 	if (r == 0)
 		r = note_begun(&doubts);
+	if (r == 0)
+		r = ow_missing_note_repeated(f->c.missing, &f->c, &doubts.earlier);
 	if (r == 0 && (doubts.earlier.used || ow_interval_results_waiting(f->c.missing->results))) {
 		f->steps.doubt = in_doubt;
 		f->steps.arg = &doubts;

@@ -7,6 +7,7 @@
 #include "reconcile/late_packets.h"
 #include "result/cause.h"
 #include "result/result_clock.h"
+#include "synopsis/copies.h"
 
 #include <errno.h>
 #include <math.h>
@@ -84,6 +85,59 @@ void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c
 	int64_t gap_ns = ow_running_copies_doubt(&missing->running, &interval);
 	if (gap_ns)
 		ow_result_delays_longer(r, gap_ns);
+}
+
+/* Keys have 48 bits. */
+static uint64_t id_of(uint64_t name)
+{
+	return ow_mix64(name);
+}
+
+/* The time between the last two packets of this name, if they were sent in different intervals; or 0. */
+static int64_t apart_of(const struct ow_missing *missing, uint64_t name)
+{
+	return ow_sent_lately_apart(&missing->copies->repeated, id_of(name));
+}
+
+bool ow_missing_repeats(const void *missing, uint64_t name)
+{
+	return apart_of(missing, name) > 0;
+}
+
+/* Of several in an interval, other rules tell which are in doubt. */
+static bool has_copy(const struct ow_interval_packets *packets, uint64_t id)
+{
+	return ow_interval_packets_copy(packets, id) || ow_interval_packets_copy(packets, ow_copy_next(id));
+}
+
+int ow_missing_note_repeated(const struct ow_missing *missing, const struct ow_comparison *c, struct ow_keyset *names)
+{
+	const struct ow_interval_packets *packets = c->slot.packets;
+	struct ow_sent_lately *lately = &missing->copies->lately, *repeated = &missing->copies->repeated;
+	int64_t reach_ns = ow_interval_results_reach(missing->results), start_ns = packets->start_ns;
+	int r = 0;
+	bool known = lately->end_ns == start_ns + packets->length_ns; /* it is compared once more */
+	for (size_t i = 0; i < packets->count && r == 0 && known; i++) {
+		uint64_t name = c->x->method->name(c, packets->sighting[i].id);
+		r = apart_of(missing, name) ? ow_keyset_add(names, name) : 0;
+	}
+	if (known)
+		return r;
+	reach_ns = reach_ns < 0 ? INT64_MAX / 4 : reach_ns;
+	ow_sent_lately_begin(lately, start_ns, reach_ns);
+	ow_sent_lately_begin(repeated, start_ns, reach_ns);
+	for (size_t i = 0; i < packets->count && r == 0; i++) {
+		int64_t last_ns = ow_sent_lately_last(lately, packets->sighting[i].id);
+		if (last_ns == INT64_MIN || has_copy(packets, packets->sighting[i].id))
+			continue;
+		uint64_t name = c->x->method->name(c, packets->sighting[i].id);
+		ow_sent_lately_note(repeated, id_of(name), last_ns);
+		ow_sent_lately_note(repeated, id_of(name), start_ns + packets->sighting[i].time_ns);
+		r = ow_keyset_add(names, name);
+	}
+	ow_sent_lately_add(lately, packets->sighting, packets->count, start_ns, packets->length_ns);
+	repeated->end_ns = lately->end_ns;
+	return r;
 }
 
 /* -- in turn ------------------------------------------------------------------------------------------------------ */
@@ -236,6 +290,7 @@ struct alignment {
 	struct ow_copy_fate *fate, *fate_of; /* of one name; by place */
 	size_t fate_room;
 	bool all_delays; /* are given */
+	bool others;     /* that no packet is identical to, were sent now or wait */
 	struct ow_sighting *only_a;
 	size_t only_as, pairs, copies, doubtful;
 };
@@ -258,6 +313,16 @@ static void limit_delays(struct ow_plausible *p, int64_t most_ns)
 	p->high_ns = most_ns;
 }
 
+/* Whether packets that no other is like were sent in this interval, or wait. */
+static bool are_others(const struct alignment *g)
+{
+	const struct ow_interval_results *results = g->c->missing->results;
+	size_t waiting = ow_interval_results_waiting(results);
+	for (size_t i = 0; i < g->names.used && waiting; i++)
+		waiting -= ow_interval_results_waits(results, g->names.key[i]);
+	return waiting || g->sent.count < g->c->slot.packets->count;
+}
+
 /* How long packets take, so that no arrival is before its packet was sent: by the delays of others, or by the clocks. */
 static void learn_delays(struct alignment *g)
 {
@@ -266,7 +331,7 @@ static void learn_delays(struct alignment *g)
 	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS], least_ns = INT64_MAX;
 	size_t count = o->delay.count;
 	bool longer = g->c->missing->running.longer;
-	size_t before = longer ? 0 : ow_interval_results_delays(g->c->missing->results, delay_ns);
+	size_t before = longer ? 0 : ow_interval_results_usual_delays(g->c->missing->results, delay_ns);
 	if (longer && count)
 		ow_interval_copies_forget(copies);
 	for (size_t i = 0; i < before + count; i++) {
@@ -283,6 +348,7 @@ static void learn_delays(struct alignment *g)
 	for (size_t i = 0; i < before + count; i++)
 		ow_interval_copies_learn(copies, (i < before ? delay_ns[i] : o->delay.ns[i - before]) + g->lead_ns);
 	ow_interval_copies_learned(copies);
+	copies->others_wait = g->others;
 	if (!copies->plausible.samples && g->comparable && !as_they_are && g->c->cost.missing_ns > 0 &&
 	    is_session_beside(g->c->missing, g->c))
 		limit_delays(&copies->plausible, g->c->cost.missing_ns + g->lead_ns);
@@ -295,9 +361,10 @@ static int list_names(struct alignment *g)
 	int r = 0;
 	for (size_t i = 0; i < o->copies && r == 0; i++)
 		r = ow_keyset_add(&g->names, o->copy[i].id);
-	/* One that nothing was sent like in this interval, and several before it. */
+	/* One that nothing was sent like in this interval, and several before it, that wait or are taken for others. */
 	for (size_t i = 0; ow_interval_results_waiting(results) && i < o->only_bs && r == 0; i++) {
-		if (ow_interval_results_waits(results, o->only_b[i].id) > 1)
+		size_t waits = ow_interval_results_waits(results, o->only_b[i].id);
+		if (waits > (apart_of(g->c->missing, o->only_b[i].id) ? 0 : 1))
 			r = ow_keyset_add(&g->names, o->only_b[i].id);
 	}
 	return r;
@@ -380,8 +447,10 @@ static int take_fates(struct alignment *g, const struct identical *n)
 		matched[fate->sent] = true;
 		g->pairs++;
 		g->doubtful += fate->doubtful;
-		if (!fate->doubtful && g->all_delays)
-			o->delay.ns[o->delay.count++] = n->got[j].packet.time_ns - n->sent[fate->sent].time_ns;
+		if (fate->doubtful || !g->all_delays)
+			continue;
+		o->delay.ns[o->delay.count++] = n->got[j].packet.time_ns - n->sent[fate->sent].time_ns;
+		o->identical += g->others;
 	}
 	for (size_t i = 0; i < n->sents; i++) {
 		if (!matched[i])
@@ -397,15 +466,23 @@ static int align_name(struct alignment *g, struct identical *n)
 	n->waiting = ow_interval_results_waits(g->c->missing->results, n->got->packet.id);
 	int r = list_times(g, n);
 	size_t sents = n->waiting + n->sents;
+	int64_t apart_ns = n->sents > 1 ? 0 : apart_of(g->c->missing, n->got->packet.id);
 	if (r == 0)
 		r = ow_interval_copies_pair(is_comparable(g, n) ? g->c->missing->copies : NULL,
 		                            &(struct ow_copy_times){n->got->packet.id, g->time_ns, g->time_ns + sents,
 		                                                    (uint32_t)n->waiting, (uint32_t)sents,
-		                                                    (uint32_t)n->gots, g->c->slot.packets->start_ns},
+		                                                    (uint32_t)n->gots, g->c->slot.packets->start_ns,
+		                                                    apart_ns},
 		                            g->fate, &counts);
 	g->c->outcome.result.duplicated += counts.duplicated;
 	g->c->outcome.close += counts.close;
 	g->c->outcome.odd |= counts.odd;
+	for (size_t j = 0; j < n->gots && r == 0 && apart_ns; j++) {
+		/* Nothing tells which it is. */
+		g->fate[j].doubtful |= !is_comparable(g, n);
+		g->c->outcome.begun_amid |= g->fate[j].doubtful && g->others;
+	}
+	g->c->outcome.begun_amid |= counts.odd && g->others;
 	return r < 0 ? r : take_fates(g, n);
 }
 
@@ -506,6 +583,7 @@ static int align_by_times(struct ow_comparison *c)
 	if (r == 0 && g.names.used)
 		r = list_packets(&g);
 	if (r == 0 && g.names.used) {
+		g.others = are_others(&g);
 		learn_delays(&g);
 		r = align_lists(&g);
 	}
@@ -519,9 +597,26 @@ static int align_by_times(struct ow_comparison *c)
 	return r;
 }
 
+/* Methods that take every delay as it is cannot leave out packets that may be confused with those of the interval before. */
+static int doubt_repeated(struct ow_comparison *c)
+{
+	struct ow_interval_result *result = &c->outcome.result;
+	struct ow_keyset names = {0};
+	int r = ow_missing_note_repeated(c->missing, c, &names);
+	if (r == 0 && names.used && result->status == OW_RESULT_MEASURED) {
+		result->status = OW_RESULT_PARTIAL;
+		snprintf(result->cause, sizeof result->cause, ow_cause_identical_waited, names.used);
+	}
+	ow_keyset_done(&names);
+	return r;
+}
+
 int ow_identical_regroup(struct ow_comparison *c)
 {
 	const struct ow_outcome *o = &c->outcome;
+	int r = c->x->method->leaves_out_doubtful ? 0 : doubt_repeated(c);
+	if (r < 0)
+		return r;
 	if (c->x->method->leaves_out_doubtful && (o->copies || !o->result.ambiguous))
 		return align_by_times(c);
 	return ow_interval_results_waiting(c->missing->results) ? take_in_turn(c) : 0;

@@ -37,6 +37,15 @@ struct ow_missing {
  */
 void ow_missing_doubt_delays(struct ow_missing *missing, struct ow_comparison *c, bool compared, size_t others);
 
+/*
+ * The packets of an interval that may be confused with identical ones of the intervals before it, in which they may still have
+ * been under way: adds their names. To be called for each interval, in order. Returns 0 or -ENOMEM.
+ */
+int ow_missing_note_repeated(const struct ow_missing *missing, const struct ow_comparison *c, struct ow_keyset *names);
+
+/* Whether packets of this name were sent in several intervals, shortly one after the other. missing: a struct ow_missing. */
+bool ow_missing_repeats(const void *missing, uint64_t name);
+
 /* The interval is compared: its missing packets may arrive later. */
 void ow_missing_add(struct ow_missing *missing, const struct ow_comparison *c);
 /* Whether a packet of this name waits. */

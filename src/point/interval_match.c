@@ -38,15 +38,23 @@ struct members {
 	uint32_t *start;
 };
 
+enum group_member {
+	NO_MEMBER,
+	MEMBER,
+	DOUBTFUL, /* paired, or late, but with an uncertain delay */
+};
+
 struct join {
 	const struct ow_interval_packets *a, *b;
 	const struct ow_interval_match_past *past;
 	uint32_t *of_a, *of_b;
-	uint8_t *doubtful; /* of the packets at B: paired, or late, but with an uncertain delay */
+	uint8_t *of_group; /* of the packets at B, an enum group_member */
 	struct names names;
 	struct members at_a, at_b;
 	uint64_t duplicated, close;
 	struct ow_shown_twice twice;
+	bool others;        /* that no packet is identical to, were sent now or wait */
+	bool first;         /* some identical ones may have been sent before the first interval */
 	int64_t *late_of_b; /* of the packets at B: which waiting packet it is; NULL until it is needed */
 	int64_t *time_ns;   /* of the copies of one packet: those that wait, those sent, those received */
 	size_t time_room;
@@ -106,6 +114,25 @@ static int collect_names(struct join *join)
 		uint64_t id = join->b->sighting[j].id;
 		if (ow_interval_results_waits(join->past->results, id) > (join->of_b[j] == OW_PAIRING_NONE))
 			r = add_name(&join->names, id, id);
+	}
+	return r;
+}
+
+/* Arrivals that may be those of packets sent before, because the same was sent then: there are copies, although no interval has
+ * two of them. */
+static int collect_repeated(struct join *join)
+{
+	const struct ow_interval_results *results = join->past->results;
+	const struct ow_sent_lately *lately = &join->past->copies->lately;
+	const struct ow_sighting *b = join->b->sighting;
+	int r = 0;
+	for (size_t j = 0; r == 0 && j < join->b->count && b[j].time_ns < lately->reach_ns; j++) {
+		bool paired = join->of_b[j] != OW_PAIRING_NONE;
+		bool repeated =
+			paired ? ow_sent_lately_last(lately, b[j].id) != INT64_MIN
+			       : ow_interval_results_waits(results, b[j].id) && ow_sent_lately_apart(lately, b[j].id);
+		if (repeated)
+			r = add_name(&join->names, b[j].id, b[j].id);
 	}
 	return r;
 }
@@ -206,6 +233,12 @@ static void note_twice(struct join *join, const struct group *g)
 		ow_shown_twice_note(&join->twice, g->bs);
 }
 
+/* If none has a copy in this interval. */
+static int64_t apart_of(const struct join *join, const struct group *g)
+{
+	return join->past->copies && g->as < 2 ? ow_sent_lately_apart(&join->past->copies->lately, g->base) : 0;
+}
+
 static int pair_group(struct join *join, uint32_t number)
 {
 	struct group g = take_group(join, number);
@@ -216,21 +249,35 @@ static int pair_group(struct join *join, uint32_t number)
 		return 0;
 	int r = list_times(join, &g);
 	if (r == 0)
-		r = ow_interval_copies_pair(join->past->copies,
-		                            &(struct ow_copy_times){g.base, join->time_ns, join->time_ns + sents,
-		                                                    (uint32_t)g.waiting, (uint32_t)sents,
-		                                                    (uint32_t)g.bs, join->a->start_ns},
-		                            join->fate, &counts);
+		r = ow_interval_copies_pair(
+			join->past->copies,
+			&(struct ow_copy_times){g.base, join->time_ns, join->time_ns + sents, (uint32_t)g.waiting,
+		                                (uint32_t)sents, (uint32_t)g.bs, join->a->start_ns, apart_of(join, &g)},
+			join->fate, &counts);
 	for (size_t j = 0; r == 0 && j < g.bs; j++) {
 		const struct ow_copy_fate *fate = &join->fate[j];
-		join->doubtful[g.b[j]] = fate->doubtful;
+		join->of_group[g.b[j]] = fate->doubtful ? DOUBTFUL : MEMBER;
 		join->late_of_b[g.b[j]] = fate->waited_ns;
+		join->first |= fate->doubtful && apart_of(join, &g);
 		if (fate->sent != OW_ALIGN_NONE)
 			pair(join, g.a[fate->sent], g.b[j]);
 	}
 	join->duplicated += counts.duplicated;
 	join->close += counts.close;
+	join->first |= counts.odd;
 	return r;
+}
+
+/* Whether packets that no other is like were sent in this interval, or wait. */
+static bool are_others(const struct join *join)
+{
+	const struct ow_interval_results *results = join->past->results;
+	size_t waiting = results ? ow_interval_results_waiting(results) : 0;
+	if (join->at_a.start[join->names.groups] < join->a->count)
+		return true;
+	for (uint32_t g = 0; g < join->names.groups && waiting; g++)
+		waiting -= ow_interval_results_waits(results, join->names.base[g]);
+	return waiting;
 }
 
 /* How long packets take that no other is like: of this interval, and of the last one. */
@@ -239,7 +286,7 @@ static void learn_delays(struct join *join)
 	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS];
 	struct ow_interval_copies *copies = join->past->copies;
 	size_t count = join->past->results && !join->past->longer
-	                       ? ow_interval_results_delays(join->past->results, delay_ns)
+	                       ? ow_interval_results_usual_delays(join->past->results, delay_ns)
 	                       : 0;
 	for (size_t i = 0; i < count; i++)
 		ow_interval_copies_learn(copies, delay_ns[i]);
@@ -251,6 +298,13 @@ static void learn_delays(struct join *join)
 	if (join->past->longer && copies->plausible.samples)
 		ow_interval_copies_forget(copies);
 	ow_interval_copies_learned(copies);
+	copies->others_wait = join->others;
+}
+
+static int64_t reach_of(const struct ow_interval_results *results)
+{
+	int64_t reach_ns = ow_interval_results_reach(results);
+	return reach_ns < 0 ? INT64_MAX / 4 : reach_ns;
 }
 
 /* The others are those that no other is identical to. */
@@ -270,9 +324,18 @@ static uint64_t shown_twice(const struct join *join)
 
 static int pair_identical(struct join *join)
 {
-	if (join->past->copies)
-		ow_interval_copies_begin(join->past->copies);
+	struct ow_interval_copies *copies = join->past->copies;
+	bool neighbours = copies && join->past->results;
+	if (copies)
+		ow_interval_copies_begin(copies);
+	if (neighbours)
+		ow_sent_lately_begin(&copies->lately, join->a->start_ns, reach_of(join->past->results));
 	int r = collect_names(join);
+	if (r == 0 && neighbours)
+		r = collect_repeated(join);
+	if (neighbours)
+		ow_sent_lately_add(&copies->lately, join->a->sighting, join->a->count, join->a->start_ns,
+		                   join->a->length_ns);
 	if (r < 0 || !join->names.groups)
 		return r;
 	r = find_members(&join->names, join->a, &join->at_a);
@@ -285,6 +348,7 @@ static int pair_identical(struct join *join)
 		return r;
 	for (size_t j = 0; j < join->b->count; j++)
 		join->late_of_b[j] = OW_LATE_PACKETS_ANY;
+	join->others = are_others(join);
 	if (join->past->copies)
 		learn_delays(join);
 	for (uint32_t g = 0; r == 0 && g < join->names.groups; g++)
@@ -308,6 +372,19 @@ static void list_only_a(const struct join *join, struct ow_sighting *only_a)
 	}
 }
 
+/* The delays of identical packets that are known. Returns their number. */
+static size_t list_identical(const struct join *join, int64_t *delay_ns)
+{
+	const struct ow_sighting *a = join->a->sighting, *b = join->b->sighting;
+	size_t count = 0;
+	for (uint32_t k = 0, end = join->at_b.start ? join->at_b.start[join->names.groups] : 0; k < end; k++) {
+		uint32_t j = join->at_b.place[k], i = join->of_b[j];
+		if (i != OW_PAIRING_NONE && join->of_group[j] == MEMBER)
+			delay_ns[count++] = b[j].time_ns - a[i].time_ns;
+	}
+	return count;
+}
+
 /* In the order of arrival: delays, packets that only B has, and reordered packets. */
 static void list_arrivals(const struct join *join, struct ow_interval_results_input *in, struct ow_joined *joined)
 {
@@ -318,19 +395,20 @@ static void list_arrivals(const struct join *join, struct ow_interval_results_in
 	for (size_t j = 0; j < join->b->count; j++) {
 		uint32_t i = join->of_b[j];
 		if (i == OW_PAIRING_NONE) {
-			joined->only_b[only_bs] =
-				(struct ow_sighting){base_of(&join->names, b[j].id),
-			                             join->doubtful[j] ? OW_INTERVAL_RESULTS_NO_TIME : b[j].time_ns};
+			joined->only_b[only_bs] = (struct ow_sighting){
+				base_of(&join->names, b[j].id),
+				join->of_group[j] == DOUBTFUL ? OW_INTERVAL_RESULTS_NO_TIME : b[j].time_ns};
 			if (join->late_of_b)
 				joined->only_b_sent_ns[only_bs] = join->late_of_b[j];
 			joined->newest_ns[only_bs++] = newest_ns;
 			continue;
 		}
-		if (join->doubtful[j]) {
+		if (join->of_group[j] == DOUBTFUL) {
 			ambiguous++;
 			continue;
 		}
-		joined->delay_ns[delays++] = b[j].time_ns - a[i].time_ns;
+		if (join->of_group[j] == NO_MEMBER)
+			joined->delay_ns[delays++] = b[j].time_ns - a[i].time_ns;
 		/*
 		 * RFC 4737, 3.3: sent earlier than one that has arrived before. The packets of a superframe have one
 		 * time: then the position decides.
@@ -342,7 +420,10 @@ static void list_arrivals(const struct join *join, struct ow_interval_results_in
 			newest = i;
 		}
 	}
-	in->delays = delays;
+	size_t identical = list_identical(join, joined->delay_ns + delays);
+	in->identical = join->others ? identical : 0;
+	in->begun_amid = join->first && join->others;
+	in->delays = delays + identical;
 	in->only_bs = only_bs;
 	in->newest_at_end_ns = newest_ns;
 	in->result.reordered = reordered;
@@ -525,8 +606,8 @@ int ow_interval_match_pair(const struct ow_interval_packets *a, const struct ow_
 	assert(a->interval == b->interval && a->sample_shift == b->sample_shift);
 	join.of_a = malloc((a->count + 1) * sizeof *join.of_a);
 	join.of_b = malloc((b->count + 1) * sizeof *join.of_b);
-	join.doubtful = calloc(b->count + 1, 1);
-	int r = join.of_a && join.of_b && join.doubtful ? 0 : -ENOMEM;
+	join.of_group = calloc(b->count + 1, 1);
+	int r = join.of_a && join.of_b && join.of_group ? 0 : -ENOMEM;
 	if (r == 0)
 		r = ow_pairing(a->sighting, a->count, b->sighting, b->count, join.of_a, join.of_b);
 	if (r == 0)
@@ -541,7 +622,7 @@ int ow_interval_match_pair(const struct ow_interval_packets *a, const struct ow_
 	in.result.duplicated += repeated;
 	free(join.of_a);
 	free(join.of_b);
-	free(join.doubtful);
+	free(join.of_group);
 	free(join.late_of_b);
 	free(join.time_ns);
 	free(join.fate);

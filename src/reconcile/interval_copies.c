@@ -19,6 +19,7 @@
  * closer, may arrive like that. */
 #define CLOSE_ARRIVALS 64
 #define CLOSE_SENDS    16
+#define APART_PART     4 /* of the time between two, by which delays may differ from those of others */
 #define DELAY_MOST_NS  (INT64_MAX / 8)
 #define CALM_INTERVALS 60 /* without clear duplicates, after which none is expected */
 #define NONE           UINT32_MAX
@@ -52,6 +53,8 @@ void ow_interval_copies_free(struct ow_interval_copies *copies)
 		free(copies->pairs[k]);
 		ow_id_map_done(&copies->by_id[k]);
 	}
+	ow_sent_lately_done(&copies->lately);
+	ow_sent_lately_done(&copies->repeated);
 	free(copies->sent_ns);
 	free(copies->received_ns);
 	free(copies->place);
@@ -77,6 +80,7 @@ void ow_interval_copies_begin(struct ow_interval_copies *copies)
 	copies->calm += copies->calm < CALM_INTERVALS;
 	ow_plausible_init(&copies->plausible);
 	copies->others_ns = 0;
+	copies->others_wait = false;
 }
 
 void ow_interval_copies_forget(struct ow_interval_copies *copies)
@@ -474,6 +478,11 @@ static void doubt_others(struct ow_interval_copies *c, const struct ow_copy_time
 	int64_t least_ns, most_ns;
 	uint32_t first = 0, end = 0;
 	limit_delays(&c->plausible, &least_ns, &most_ns);
+	/* The packet before, or after, would take so much more or less. */
+	if (of->apart_ns && c->plausible.samples) {
+		least_ns -= of->apart_ns / APART_PART;
+		most_ns += of->apart_ns / APART_PART;
+	}
 	for (uint32_t j = 0; j < of->receiveds; j++) {
 		int64_t received_ns = of->received_ns[j], sent_ns = sent_when(of, &fate[j]);
 		while (end < of->sents && received_ns - of->sent_ns[end] >= least_ns)
@@ -510,16 +519,20 @@ static bool is_shifted(const struct ow_interval_copies *c, const struct ow_copy_
                        const struct ow_copy_fate *fate)
 {
 	const struct ow_copies_pairs *before = pairs_of(c, 1, of->id);
-	double gap_ns = (double)mean_gap(of), sum_ns = 0;
+	/* With one in an interval, there are never many. */
+	double gap_ns = (double)(of->apart_ns ? of->apart_ns : mean_gap(of)), sum_ns = 0;
 	uint32_t pairs = 0;
 	for (uint32_t j = 0; j < of->receiveds; j++) {
-		if (fate[j].sent == OW_ALIGN_NONE || fate[j].doubtful)
+		int64_t sent_ns = sent_when(of, &fate[j]);
+		if (sent_ns == OW_LATE_PACKETS_NOBODY || (!of->apart_ns && fate[j].sent == OW_ALIGN_NONE) ||
+		    fate[j].doubtful)
 			continue;
-		sum_ns += (double)(of->received_ns[j] - of->sent_ns[of->waiting + fate[j].sent]);
+		sum_ns += (double)(of->received_ns[j] - sent_ns);
 		pairs++;
 	}
 	const struct ow_plausible *p = &c->plausible;
-	if (pairs < CLOSE_LEAST || !p->samples || (double)(p->max_ns - p->min_ns) >= gap_ns * sqrt(pairs))
+	if (pairs < (of->apart_ns ? 1 : CLOSE_LEAST) || !p->samples ||
+	    (double)(p->max_ns - p->min_ns) >= gap_ns * sqrt(pairs))
 		return false;
 	double mean_ns = sum_ns / pairs;
 	if (before && fabs(mean_ns - mean_before(before)) <= gap_ns / 2)
@@ -593,6 +606,7 @@ int ow_interval_copies_pair(struct ow_interval_copies *c, const struct ow_copy_t
                             struct ow_copy_counts *ret_counts)
 {
 	bool equal = !of->receiveds || (!of->waiting && of->sents == of->receiveds), fit = c && fits(c, of);
+	bool known = !c || pairs_of(c, 1, of->id);
 	int r = 0;
 	*ret_counts = (struct ow_copy_counts){0};
 	equal = equal && !(fit && may_be_twice(c, of));
@@ -606,6 +620,7 @@ int ow_interval_copies_pair(struct ow_interval_copies *c, const struct ow_copy_t
 		ret_counts->odd = r == 0 && !check_pairs(c, of, ret_fate);
 		equal = false;
 	}
+	ret_counts->odd |= !known && c->others_wait && !c->plausible.samples;
 	for (uint32_t j = 0; r == 0 && ret_counts->odd && j < of->receiveds; j++)
 		ret_fate[j].doubtful = true;
 	for (uint32_t j = 0; equal && c && !ret_counts->odd && j < of->receiveds; j++)

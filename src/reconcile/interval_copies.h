@@ -4,6 +4,7 @@
 #include "base/id_map.h"
 #include "reconcile/align.h"
 #include "reconcile/plausible.h"
+#include "reconcile/sent_lately.h"
 
 /*
  * Identical packets in live measurements, where each interval is decided when it is over: which of those that arrived is
@@ -18,12 +19,15 @@ struct ow_interval_copies {
 	struct ow_aligner *aligner;
 	struct ow_plausible plausible; /* delays of other packets, .. */
 	double others_ns;              /* .. and their sum */
-	size_t aligned;                /* arrivals of this interval */
-	unsigned calm;                 /* intervals since the last with clear duplicates */
+	bool others_wait; /* other packets were sent, and none has arrived yet: nothing shows how long packets take */
+	size_t aligned;   /* arrivals of this interval */
+	unsigned calm;    /* intervals since the last with clear duplicates */
 	/* The last pairs of each packet, of this interval and of the last one. */
 	struct ow_copies_pairs *pairs[2];
 	size_t count[2], room[2];
 	struct ow_id_map by_id[2];
+	struct ow_sent_lately lately;   /* which packets may be copies, although no interval has two */
+	struct ow_sent_lately repeated; /* the same by name, for points (exchange/exchange_identical.c) */
 	/* What is aligned. */
 	int64_t *sent_ns, *received_ns;
 	uint32_t *place;
@@ -48,6 +52,7 @@ struct ow_copy_times {
 	uint32_t waiting, sents,
 		receiveds; /* sent_ns: first those that wait from earlier intervals; sents: all of them */
 	int64_t start_ns;  /* of the interval */
+	int64_t apart_ns;  /* time between the last two, if no interval has two of them; 0 = not known */
 };
 
 /* What one arrival is. */

@@ -381,7 +381,8 @@ static bool came_early(struct ow_late_packets *late, uint64_t number, const stru
 		                                     .sent_ns = w->time_ns,
 		                                     .delay_ns = delay,
 		                                     .flow = w->flow,
-		                                     .arrival_flow = take(arrived, front).flow};
+		                                     .arrival_flow = take(arrived, front).flow,
+		                                     .alike = in->repeats && in->repeats(in->repeats_arg, w->id)};
 		meet(late, &found, &open_of(late, number)->account, &open_of(late, number - by)->account);
 		return true;
 	}

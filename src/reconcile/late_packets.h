@@ -52,6 +52,9 @@ struct ow_late_packets_interval {
 	 * OW_LATE_PACKETS_NOBODY: none of those that wait. NULL: nothing is known. */
 	const int64_t *sent_ns;
 	uint32_t early; /* intervals that it may be early by, at most OW_LATE_PACKETS_EARLY_MAX; 0 as 1 */
+	/* Whether the same was sent shortly before, so that what came early may be that; NULL: no. */
+	bool (*repeats)(const void *arg, uint64_t id);
+	const void *repeats_arg;
 };
 
 struct ow_late_packets_account {

@@ -65,6 +65,8 @@
 	  "%" PRIu64 " identical %s close to others: late, or duplicates and as many others lost")                    \
 	X(IDENTICAL_TWICE, identical_twice,                                                                           \
 	  "%" PRIu64 " %s seen twice at the sender, once at the receiver: one lost, or shown twice (a mirror port?)") \
+	X(IDENTICAL_BEGUN, identical_begun,                                                                           \
+	  "identical packets were on their way when the run began: delays may be longer")                             \
 	X(IDENTICAL_DELAYS, identical_delays,                                                                         \
 	  "identical packets, one every %s: their delays may be longer by a multiple of that")                        \
 	X(UNDECIDED_ENDED, undecided_ended, "%" PRIu64 " %s undecided: the run ended before they could arrive")       \

@@ -162,6 +162,8 @@ void ow_interval_results_explain_in_turn(const struct ow_interval_results_open *
 		         ow_plural(open->twice, "packet", "packets"));
 		ow_result_add_cause(result, text);
 	}
+	if (open->amid && result->matched + result->late > result->ambiguous)
+		ow_result_add_cause(result, ow_cause_identical_begun);
 }
 
 void ow_interval_results_explain_undecided(const struct ow_interval_results *results, struct ow_interval_result *result)

@@ -34,6 +34,16 @@ static void doubt_between(struct ow_interval_results *results, uint64_t first, u
 		ow_interval_results_open_of(results, number)->in_turn++;
 }
 
+/* Identical packets were on their way when the first interval began, and it shows only now: while that one is open, all may have
+ * been taken for others. */
+static void doubt_begun(struct ow_interval_results *results)
+{
+	if (ow_interval_results_open_of(results, results->first)->result.start_ns != results->begun_ns)
+		return;
+	for (uint64_t number = results->first; number < results->next; number++)
+		ow_interval_results_open_of(results, number)->amid = true;
+}
+
 /* A packet arrived in another interval. */
 static void on_late(void *arg, const struct ow_late_packets_late *late)
 {
@@ -49,6 +59,8 @@ static void on_late(void *arg, const struct ow_late_packets_late *late)
 		receiver->unplaced--;
 	if (late->alike) {
 		sender->alike++;
+		if (late->arrived)
+			doubt_begun(results);
 		/* Nothing tells how long packets take: each of these may be lost, and another one late. */
 		bool in_turn = !late->timed && results->reach_ns < 0;
 		if (late->doubted) {
@@ -191,6 +203,11 @@ size_t ow_interval_results_waiting(const struct ow_interval_results *results)
 	return ow_late_packets_waiting(results->late_packets);
 }
 
+int64_t ow_interval_results_reach(const struct ow_interval_results *results)
+{
+	return results->reach_ns;
+}
+
 /* Reports an estimate unchanged: its mean already includes late packets. */
 static void tell_estimate(struct ow_interval_results *results, const struct ow_interval_results_open *open, bool final)
 {
@@ -244,11 +261,14 @@ static void close_oldest(struct ow_interval_results *results, const struct ow_la
 	give_up(open);
 }
 
-/* Every n-th of those in time, beside the late ones that are there. */
+/* Every n-th of those in time that no other is like, beside the late ones that are there. */
 static void sample_delays(struct ow_interval_results *results, const struct ow_interval_results_input *in)
 {
-	size_t room = OW_INTERVAL_RESULTS_DELAYS - results->delays, step = room ? in->delays / room + 1 : 1;
-	for (size_t i = 0; i < in->delays && results->delays < OW_INTERVAL_RESULTS_DELAYS; i += step)
+	size_t others = in->delays - in->identical;
+	results->lates = results->delays;
+	results->hasty = !in->result.ambiguous && !in->identical && in->result.matched <= in->only_as;
+	size_t room = OW_INTERVAL_RESULTS_DELAYS - results->delays, step = room ? others / room + 1 : 1;
+	for (size_t i = 0; i < others && results->delays < OW_INTERVAL_RESULTS_DELAYS; i += step)
 		results->delay_ns[results->delays++] = in->delay_ns[i];
 }
 
@@ -330,6 +350,8 @@ static int carry_on(struct ow_interval_results *results, struct ow_interval_resu
 		.early_ns = early_ns,
 		.since_ns = late_since(results),
 		.sent_ns = in->only_b_sent_ns,
+		.repeats = in->repeats,
+		.repeats_arg = in->repeats_arg,
 		.early = (uint32_t)((early_ns + in->result.length_ns - 1) / in->result.length_ns)};
 	results->unplaced_ns = ow_interval_results_unplaced_until(results, in);
 	for (size_t i = 0; results->unplaced_ns && i < in->only_bs; i++)
@@ -400,6 +422,8 @@ static int step(struct ow_interval_results *results, const struct ow_interval_re
 	results->started = true;
 	results->last_interval = in->result.interval;
 	results->last_shift = in->result.sample_shift;
+	if (in->begun_amid)
+		doubt_begun(results);
 	if (r == 1)
 		close_oldest(results, &account);
 	if (open->estimate) {
@@ -421,7 +445,8 @@ static void make_unknown(struct ow_interval_results_input *input)
 	r->exact = false;
 	ow_result_clear_delays(r);
 	r->unshared_sent = r->unshared_received = 0;
-	input->only_as = input->only_bs = input->delays = input->flows = 0;
+	input->only_as = input->only_bs = input->delays = input->identical = input->flows = 0;
+	input->begun_amid = false;
 	input->newest_ns = NULL;
 }
 
@@ -450,7 +475,8 @@ static int bridge(struct ow_interval_results *results, const struct ow_interval_
 int ow_interval_results_step(struct ow_interval_results *results, const struct ow_interval_results_input *input)
 {
 	struct ow_interval_results_input in = *input;
-	if (in.result.ambiguous > in.result.matched || in.delays > in.result.matched - in.result.ambiguous)
+	if (in.result.ambiguous > in.result.matched || in.delays > in.result.matched - in.result.ambiguous ||
+	    in.identical > in.delays)
 		return -EINVAL;
 	int r = bridge(results, &in.result);
 	if (r < 0)
@@ -536,6 +562,14 @@ void ow_interval_results_add_bytes(struct ow_interval_results *results, int64_t 
 		if (r->interval == interval)
 			r->cost.bytes += bytes;
 	}
+}
+
+size_t ow_interval_results_usual_delays(const struct ow_interval_results *results,
+                                        int64_t ret_delay_ns[OW_INTERVAL_RESULTS_DELAYS])
+{
+	size_t count = results->hasty ? results->lates : results->delays;
+	memcpy(ret_delay_ns, results->delay_ns, count * sizeof *ret_delay_ns);
+	return count;
 }
 
 size_t ow_interval_results_delays(const struct ow_interval_results *results,

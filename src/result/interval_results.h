@@ -54,6 +54,12 @@ struct ow_interval_results_input {
 	 */
 	const int64_t *delay_ns;
 	size_t delays;
+	size_t identical; /* the last so many are of packets that others are identical to: they do not show how long packets take */
+	/* Packets that were sent before the first interval may have been taken for identical ones of it, and of those since. */
+	bool begun_amid;
+	/* Whether the same was sent shortly before one of only_a (reconcile/late_packets.h); or NULL. */
+	bool (*repeats)(const void *arg, uint64_t name);
+	const void *repeats_arg;
 	/* For each of only_b, which of the waiting packets of its name it is, by the time of sending (absolute), or
 	 * OW_LATE_PACKETS_ANY or _NOBODY (reconcile/late_packets.h). One without a time may also be of this interval, and the
 	 * result says so. NULL: nothing is known. */
@@ -122,6 +128,9 @@ void ow_interval_results_missed(struct ow_interval_results *results, int64_t int
 #define OW_INTERVAL_RESULTS_DELAYS 512
 size_t ow_interval_results_delays(const struct ow_interval_results *results,
                                   int64_t ret_delay_ns[OW_INTERVAL_RESULTS_DELAYS]);
+/* The same without those that took less than most, because most were not there yet. */
+size_t ow_interval_results_usual_delays(const struct ow_interval_results *results,
+                                        int64_t ret_delay_ns[OW_INTERVAL_RESULTS_DELAYS]);
 /* Keys of pairs of networks for ow_scope_make_fine; and that packets of such pairs arrive with another TTL. */
 size_t ow_interval_results_fine(struct ow_interval_results *results, uint64_t *pair_keys, size_t max);
 void ow_interval_results_rerouted(struct ow_interval_results *results, int64_t interval, const uint64_t *pair_keys,
@@ -166,6 +175,8 @@ size_t ow_interval_results_in_turn(const struct ow_interval_results *results, ui
 /* The times when the waiting packets of this name were sent, in order; room for as many. */
 void ow_interval_results_waiting_times(const struct ow_interval_results *results, uint64_t name, int64_t *ret_sent_ns);
 size_t ow_interval_results_waiting(const struct ow_interval_results *results);
+/* A packet should arrive within this time, by the delays so far; -1 = not known yet. */
+int64_t ow_interval_results_reach(const struct ow_interval_results *results);
 
 /*
  * Everything so far as one result (the summary of a run): counts and delays of all final intervals, interval = their

@@ -42,6 +42,7 @@ struct ow_interval_results_open {
 	int64_t matched_ns; /* sending time of its last packet that has arrived: INT64_MIN = none has; INT64_MAX = not known */
 	uint64_t in_turn;           /* identical packets, sent or received late, that may be lost instead */
 	uint64_t close;             /* identical packets that may be late or duplicates */
+	bool amid;                  /* identical packets were on their way when the first interval began */
 	uint64_t missed, missed_of; /* see ow_interval_results_missed */
 	uint64_t twice;             /* packets that count as lost, and may be copies that the capture made */
 	uint64_t reordered;         /* late packets that were sent before packets that had arrived */
@@ -96,7 +97,8 @@ struct ow_interval_results {
 	int64_t doubted;     /* and the interval that causes it */
 	int64_t shift_ns;    /* of the receiver's newest interval */
 	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS]; /* of the last step */
-	size_t delays;
+	size_t delays, lates;                         /* first those of late packets */
+	bool hasty; /* of those in time, as many or more were not there yet: these took less than most */
 	struct ow_pool *scratch;
 	struct ow_run_total *total;
 };

@@ -249,6 +249,25 @@ static size_t send_packet(struct duet *duet, struct ow_random *random, const str
 	return count;
 }
 
+/* Those that were sent before the points began only arrive. */
+static void add_beats(struct duet *duet, struct ow_random *random, struct packet *p[2], size_t count[2])
+{
+	const struct traffic *t = &duet->traffic;
+	int64_t end_ns = (int64_t)t->intervals * t->length_ns;
+	if (!t->beat_ns)
+		return;
+	for (int64_t ns = t->beat_ns / 3 - 4 * t->delay_ns / t->beat_ns * t->beat_ns; ns < end_ns; ns += t->beat_ns) {
+		struct packet beat = {ow_mix64(t->seed), ns};
+		if (ns >= 0) {
+			p[0][count[0]++] = beat;
+			count[1] += send_packet(duet, random, &beat, p[1] + count[1]);
+		} else if (ns + t->delay_ns >= 0) {
+			p[1][count[1]++] = (struct packet){beat.id, ns + t->delay_ns};
+		}
+	}
+	qsort(p[0], count[0], sizeof *p[0], by_time);
+}
+
 /* All packets as both points see them. */
 static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2])
 {
@@ -256,8 +275,12 @@ static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2]
 	size_t all = t->packets * t->intervals, n = 0;
 	struct ow_random random;
 	ow_random_seed(&random, t->seed);
-	p[0] = malloc((2 * all + 1) * sizeof *p[0]);
-	p[1] = malloc((2 * all + 1) * sizeof *p[1]);
+	size_t beats =
+		t->beat_ns
+			? (size_t)((int64_t)t->intervals * t->length_ns / t->beat_ns + 8 * t->delay_ns / t->beat_ns + 2)
+			: 0;
+	p[0] = malloc((2 * (all + beats) + 1) * sizeof *p[0]);
+	p[1] = malloc((2 * (all + beats) + 1) * sizeof *p[1]);
 	assert_true(p[0] && p[1]);
 	for (size_t i = 0; i < all; i++) {
 		if (t->calm && i / t->packets >= t->calm_from && i % t->calm)
@@ -273,6 +296,7 @@ static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2]
 			p[0][i].id = p[0][i - 1 - ow_random_below(&random, i < 20 ? i : 20)].id;
 		count[1] += send_packet(duet, &random, &p[0][i], p[1] + count[1]);
 	}
+	add_beats(duet, &random, p, count);
 	qsort(p[1], count[1], sizeof *p[1], by_time);
 	for (size_t i = 0; t->mirrored && i < all; i++)
 		p[0][count[0]++] = (struct packet){p[0][i].id, p[0][i].time_ns + 30000};

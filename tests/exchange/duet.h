@@ -16,6 +16,7 @@ struct traffic {
 	double slow;                 /* share of packets that take slow_ns longer */
 	int64_t slow_ns;
 	double loss, duplicate;
+	int64_t beat_ns; /* one more packet so often, which is the same each time and was sent already when the points begin; 0 = none */
 	double identical; /* share of packets that have the id of one that was sent shortly before */
 	bool mirrored;    /* A shows each packet twice: not in the truth */
 	uint64_t seed;

@@ -238,6 +238,72 @@ static void test_identical(void **state)
 	}
 }
 
+struct beats_case {
+	int64_t length_ms, beat_ms, delay_ms;
+	uint64_t packets;
+	double loss;
+	bool shifts;    /* the receiver's intervals */
+	unsigned least; /* intervals that are measured */
+};
+
+static void play_beats(const struct beats_case *c, uint64_t seed)
+{
+	const int64_t ms = 1000000;
+	struct duet d;
+	struct traffic t = {.packets = c->packets,
+	                    .intervals = c->length_ms < 1000 ? 100 : 10,
+	                    .length_ns = c->length_ms * ms,
+	                    .delay_ns = c->delay_ms * ms,
+	                    .jitter_ns = ms / 10,
+	                    .loss = c->loss,
+	                    .beat_ns = c->beat_ms * ms,
+	                    .seed = seed,
+	                    .trusted = true};
+	struct ow_exchange_options options = fold;
+	options.horizon = (uint32_t)(2 * c->delay_ms / c->length_ms + 2);
+	options.shift_max_ns = c->shifts ? SECOND : 0;
+	duet_run(&d, &t, &good_line, &options);
+	check_same(&d);
+	unsigned measured = 0;
+	for (unsigned i = 0; i < t.intervals; i++) {
+		const struct ow_interval_result *r = &d.got[0].final[i];
+		if (r->status != OW_RESULT_MEASURED)
+			continue;
+		measured++;
+		assert_int_equal(r->lost, d.truth[i].lost);
+		assert_true(r->mean_ns.status == OW_VALUE_NONE || r->mean_ns.high >= (double)t.delay_ns);
+		assert_true(r->min_ns.status == OW_VALUE_NONE || r->min_ns.value >= (double)t.delay_ns);
+	}
+	printf("interval %d ms, one every %d ms, path %d ms: %u of %u measured\n", (int)c->length_ms, (int)c->beat_ms,
+	       (int)c->delay_ms, measured, t.intervals);
+	assert_true(measured >= c->least);
+	duet_done(&d);
+}
+
+/*
+ * No interval has two packets of a stream in which all are identical, and several of them are on their way at a time: delays are
+ * right, or the result says that they may be longer. Those that arrive before the next one is sent are measured.
+ */
+static void test_beats(void **state)
+{
+	(void)state;
+	static const struct beats_case cases[] = {
+		{10, 10, 50, 1, 0, false, 0},    {10, 10, 50, 2, .05, false, 0},
+		{10, 20, 50, 1, 0, false, 0},    {10, 5, 50, 1, 0, false, 0},
+		{10, 30, 50, 1, 0, false, 0},    {20, 20, 50, 3, 0, false, 0},
+		{10, 10, 9, 2, 0, false, 0},     {1000, 1000, 700, 100, 0, false, 0},
+		{10, 10, 50, 10, .05, false, 0}, {10, 10, 1, 2, 0, false, 95},
+		{10, 100, 50, 2, 0, false, 80},  {1000, 1000, 50, 100, 0, false, 9},
+		{10, 10, 50, 2, 0, true, 0},     {10, 20, 50, 2, .05, true, 0},
+		{20, 20, 50, 3, 0, true, 0},     {1000, 1000, 700, 100, 0, true, 0},
+		{10, 20, 50, 1, 0, true, 0},     {10, 20, 50, 2, 0, true, 0},
+		{10, 30, 50, 2, 0, true, 0},     {10, 20, 54, 1, 0, true, 0},
+		{10, 20, 48, 1, 0, true, 0},
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+		play_beats(&cases[k], 900 + k);
+}
+
 /* All packets of the lane are identical, 200 a second. */
 static void test_identical_alone(void **state)
 {
@@ -958,6 +1024,7 @@ int main(void)
 		cmocka_unit_test(test_identical_alone),
 		cmocka_unit_test(test_shown_twice),
 		cmocka_unit_test(test_identical_elsewhere),
+		cmocka_unit_test(test_beats),
 		cmocka_unit_test(test_extremes),
 		cmocka_unit_test(test_shifts),
 		cmocka_unit_test(test_calm),

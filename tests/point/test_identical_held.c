@@ -138,6 +138,8 @@ static double worst_delay(const struct world *w, const struct ow_interval_packet
 	size_t j = 0;
 	for (size_t k = 0; k < in->delays; k++) {
 		bool found = false;
+		/* In order of arrival, identical ones last. */
+		j = k + in->identical == in->delays ? 0 : j;
 		for (; j < b->count && !found; j++) {
 			size_t i = 0;
 			while (i < a->count && a->sighting[i].time_ns != b->sighting[j].time_ns - in->delay_ns[k])

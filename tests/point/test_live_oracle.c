@@ -205,7 +205,8 @@ static void check_final(struct run *run, const struct ow_interval_result *r)
 	                                            strstr(r->cause, "before the run"));
 	/* Nothing shows how late identical packets can be, or whether one is a duplicate: it says so. */
 	bool turns = o->identical != WORLD_UNLIKE &&
-	             (strstr(r->cause, "late in their turn") || strstr(r->cause, "close to others"));
+	             (strstr(r->cause, "late in their turn") || strstr(r->cause, "close to others") ||
+	              strstr(r->cause, "on their way when the run began"));
 	if (clean && !is_estimate(r) && !rda && !turns && !strstr(r->cause, "smaller sample"))
 		EXPECT(run, r, r->status, OW_RESULT_MEASURED);
 	if (r->status == OW_RESULT_UNKNOWN || is_estimate(r)) {
