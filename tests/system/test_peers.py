@@ -129,9 +129,11 @@ class Divided(Case):
         truth = {name: self.truth(n, name) for name in self.way}
         lost = sum(dropped for _, dropped in truth.values())
         union = self.check(RATE * SECONDS)
-        # What the first intervals had is not known: the lanes begin one after the other.
-        self.assert_measured([r for r in union if r["sent"]])
-        self.assertEqual(self.total(union, "sent", "lost", "extra"), [RATE * SECONDS, lost, 0], brief(union))
+        # What the first intervals had is not known: the lanes begin one after the other, and a host that is held up does not answer yet.
+        self.assert_measured([r for r in union if r["matched"]])
+        found, pending = self.total(union, "lost", "pending")
+        self.assertEqual(self.total(union, "sent", "extra"), [RATE * SECONDS, 0], brief(union))
+        self.assertTrue(lost - pending <= found <= lost and pending < 20, brief(union))
         for name, (count, _) in truth.items():
             for at in ("london", name):
                 lane = self.lane(name, at)
