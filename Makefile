@@ -6,6 +6,7 @@
 #   make demo       half a minute of the lab: real packets, two points, results compared with the truth (needs root)
 #   make check      the quick tests of the release build, for the inner loop of a change (a minute)
 #   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (some 10 minutes)
+#   make repeat     make test RUNS=20 times, and which tests failed how often (hours)
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make soak       the whole system for SOAK=10m, or any time: constant memory, no false losses (needs root)
 #   make networks   NETWORKS=200 random routed networks with two points: no false losses (needs root; some minutes)
@@ -29,6 +30,7 @@
 WERROR ?= false
 FUZZ_SECONDS ?= 60
 SOAK ?= 10m
+RUNS ?= 20
 NETWORKS ?= 200
 PERTURB ?= 5000
 PERTURB_FLAGS ?=
@@ -42,7 +44,7 @@ DESTDIR ?=
 SANITIZED := -Doptimization=0 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false -Dc_link_args=-fuse-ld=gold
 
 .DEFAULT_GOAL := all
-.PHONY: all check test demo coverage prove prove-memory faults fleet-test networks soak scarce bare perturb accuracy bench pictures fuzz lint format install uninstall deb deb-test clean
+.PHONY: all check test repeat demo coverage prove prove-memory faults fleet-test networks soak scarce bare perturb accuracy bench pictures fuzz lint format install uninstall deb deb-test clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -55,6 +57,9 @@ check: build/.packages-test build/.werror-$(WERROR)
 
 test: build/.packages-test build/.werror-$(WERROR) build-asan/.werror-$(WERROR) build-tsan/.werror-$(WERROR)
 	@tools/run-tests
+
+repeat: build/.packages-test build/.werror-$(WERROR) build-asan/.werror-$(WERROR) build-tsan/.werror-$(WERROR)
+	@tools/run-repeatedly $(RUNS)
 
 demo: build/.packages-demo all
 	@tools/demo build/oneway build/demo
