@@ -300,8 +300,8 @@ class LargeTest(Comparing):
         folder = tempfile.TemporaryDirectory(prefix="oneway-page-")
         cls.addClassCleanup(folder.cleanup)
         cls.store = pathlib.Path(folder.name, "results.db")
-        # Seconds of five minutes, minutes of two hours, hours of ten days, days of 90.
-        run(MAKE_STORE, cls.store, "segments=100", "seconds=300", "minutes=120", "hours=240", "days=80")
+        # Seconds of four minutes, minutes of an hour, hours of two days, days of 90.
+        run(MAKE_STORE, cls.store, "segments=100", "seconds=250", "minutes=60", "hours=60", "days=88")
         cls.server = Server(ONEWAY, cls.store)
         cls.addClassCleanup(cls.server.close)
         cls.browser = BROWSER
