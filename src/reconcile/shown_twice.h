@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define OW_SHOWN_TWICE_LEAST 8u /* of which one has arrived: fewer are an accident */
+
 /*
  * Packets that the sender's capture shows twice, one right after the other. A host may have sent both; or a mirror port for
  * both directions, or all interfaces of a router, show one packet twice. Then one of two is not lost, but was never sent.
  */
-#define OW_SHOWN_TWICE_LEAST 8u /* of which one has arrived: fewer are an accident */
-
 struct ow_shown_twice {
 	uint64_t none, once, both; /* of two, so many have arrived */
 	uint64_t others, missing;  /* other packets, and those of them that have not arrived */
