@@ -253,9 +253,9 @@ class OfLive(Case):
             self.ip("link", "del", "r1")
             self.ip("link", "del", "r2")
 
-        rows, _, begin, _ = self.measure(change, code=1)
+        rows, _, _, end = self.measure(change, code=1)
         self.assertRegex(self.errors, r"(?m)^oneway live: no interface is left: r1 was removed, r2 was removed$")
-        after = [r for r in rows if r["start_ns"] >= begin]
+        after = [r for r in rows if r["start_ns"] >= end]
         self.assertGreater(len(after), 3)
         self.assertTrue(all(r["status"] == "unknown" and "was removed" in r["cause"] for r in after))
 
