@@ -514,13 +514,13 @@ class OneRouter(Case):
         """Results of live between two interfaces while the sources send, of the first direction."""
         process = subprocess.Popen([*n.prefix(name), command.PROGRAM, "live", "--from", between[0], "--to", between[1], "--json"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(2)
+        begun = process.stdout.readline()  # it records since an interval
         n.go()
         n.wait()
         time.sleep(3.2)
         process.terminate()
         out, log = process.communicate(timeout=30)
-        lane = [r for r in map(json.loads, out.splitlines()) if "status" in r]
+        lane = [r for r in map(json.loads, [begun, *out.splitlines()]) if "status" in r]
         for r in lane:
             self.assert_conserved(r)
         forth = [r for r in lane if r["final"] and r["from"] == between[0]]
