@@ -28,17 +28,6 @@ static const struct layout *layout_of(const struct ow_stamp_key *key)
 	return &layouts[key != NULL];
 }
 
-static uint64_t load_be64(const uint8_t *p)
-{
-	return (uint64_t)ow_load_be32(p) << 32 | ow_load_be32(p + 4);
-}
-
-static void store_be64(uint8_t *p, uint64_t v)
-{
-	ow_store_be32(p, (uint32_t)(v >> 32));
-	ow_store_be32(p + 4, (uint32_t)v);
-}
-
 /* -- HMAC --------------------------------------------------------------------------------------------------------- */
 
 /* If the HMAC cannot be computed for lack of memory, no receiver accepts the packet. */
@@ -64,7 +53,7 @@ void ow_stamp_probe_write(const struct ow_stamp_probe *probe, const struct ow_st
 	assert(size == at->base || (size >= (size_t)at->base + OW_STAMP_TLV_HEAD && size <= OW_STAMP_PACKET_MAX));
 	memset(packet, 0, size);
 	ow_store_be32(packet, probe->sequence);
-	store_be64(packet + at->sent, probe->sent);
+	ow_store_be64(packet + at->sent, probe->sent);
 	ow_store_be16(packet + at->error, probe->error);
 	ow_store_be16(packet + at->session, probe->session);
 	seal(packet, key);
@@ -85,7 +74,7 @@ int ow_stamp_probe_read(const uint8_t *packet, size_t size, const struct ow_stam
 		return -EBADMSG;
 	*ret_probe = (struct ow_stamp_probe){
 		.sequence = ow_load_be32(packet),
-		.sent = load_be64(packet + at->sent),
+		.sent = ow_load_be64(packet + at->sent),
 		.error = ow_load_be16(packet + at->error),
 		/* The padding of a TWAMP sender can contain anything, so there is no session. */
 		.session = size >= at->base ? ow_load_be16(packet + at->session) : 0,
@@ -103,12 +92,12 @@ int ow_stamp_reply_write(const uint8_t *request, size_t size, const struct ow_st
 	if (size < (key ? at->base : OW_STAMP_REPLY_MIN) || size > OW_STAMP_PACKET_MAX)
 		return -EMSGSIZE;
 	ow_store_be32(base, reply->sequence);
-	store_be64(base + at->sent, reply->sent);
+	ow_store_be64(base + at->sent, reply->sent);
 	ow_store_be16(base + at->error, reply->error);
 	ow_store_be16(base + at->session, reply->session);
-	store_be64(base + at->received, reply->received);
+	ow_store_be64(base + at->received, reply->received);
 	ow_store_be32(base + at->probe_sequence, reply->probe.sequence);
-	store_be64(base + at->probe_sent, reply->probe.sent);
+	ow_store_be64(base + at->probe_sent, reply->probe.sent);
 	ow_store_be16(base + at->probe_error, reply->probe.error);
 	base[at->probe_ttl] = reply->probe_ttl;
 	seal(base, key);
@@ -124,7 +113,7 @@ bool ow_stamp_is_reply(const uint8_t *packet, size_t size, const struct ow_stamp
 	const struct layout *at = layout_of(key);
 	if (size < (key ? at->base : OW_STAMP_REPLY_MIN))
 		return false;
-	uint64_t received = load_be64(packet + at->received), sent = load_be64(packet + at->sent);
+	uint64_t received = ow_load_be64(packet + at->received), sent = ow_load_be64(packet + at->sent);
 	uint32_t later_s = (uint32_t)(sent >> 32) - (uint32_t)(received >> 32);
 	return received != 0 && later_s + OW_STAMP_TURN_S <= 2 * OW_STAMP_TURN_S;
 }
@@ -140,12 +129,12 @@ int ow_stamp_reply_read(const uint8_t *packet, size_t size, const struct ow_stam
 	uint16_t session = ow_load_be16(packet + at->session);
 	*ret_reply = (struct ow_stamp_reply){
 		.sequence = ow_load_be32(packet),
-		.sent = load_be64(packet + at->sent),
+		.sent = ow_load_be64(packet + at->sent),
 		.error = ow_load_be16(packet + at->error),
 		.session = session,
-		.received = load_be64(packet + at->received),
+		.received = ow_load_be64(packet + at->received),
 		.probe = {.sequence = ow_load_be32(packet + at->probe_sequence),
-	                  .sent = load_be64(packet + at->probe_sent),
+	                  .sent = ow_load_be64(packet + at->probe_sent),
 	                  .error = ow_load_be16(packet + at->probe_error),
 	                  .session = session},
 		.probe_ttl = packet[at->probe_ttl],

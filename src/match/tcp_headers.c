@@ -2,6 +2,7 @@
 /* A ring: the header of record n is at n modulo its room, a power of two. Records without TCP data are zeros. */
 #include "match/tcp_headers.h"
 
+#include "base/bytes.h"
 #include "base/time.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -48,11 +49,6 @@ void ow_tcp_headers_free(struct ow_tcp_headers *h)
 	free(h);
 }
 
-static uint32_t load32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 /* The TCP data of a packet; len is 0 if it has none, or its header is not captured. */
 static struct ow_tcp_header header_of(const struct ow_packet *packet)
 {
@@ -64,7 +60,7 @@ static struct ow_tcp_header header_of(const struct ow_packet *packet)
 		return (struct ow_tcp_header){0};
 	bool syn = tcp[13] & TCP_SYN, fin = tcp[13] & TCP_FIN;
 	return (struct ow_tcp_header){
-		.seq = load32(tcp + 4), .len = packet->l4_len - header + syn + fin, .syn = syn, .fin = fin};
+		.seq = ow_load_be32(tcp + 4), .len = packet->l4_len - header + syn + fin, .syn = syn, .fin = fin};
 }
 
 static struct kept *at(const struct ow_tcp_headers *h, uint64_t number)

@@ -62,22 +62,6 @@ struct ow_capture_decoder {
 	uint8_t plain[PLAIN_BYTES];
 };
 
-static uint32_t load32(const struct ow_capture_decoder *d, const uint8_t *p)
-{
-	return d->big_endian ? ow_load_be32(p) : ow_load_le32(p);
-}
-
-static uint16_t load16(const struct ow_capture_decoder *d, const uint8_t *p)
-{
-	return d->big_endian ? ow_load_be16(p) : (uint16_t)(p[0] | p[1] << 8);
-}
-
-static uint64_t load64(const struct ow_capture_decoder *d, const uint8_t *p)
-{
-	uint64_t first = load32(d, p), second = load32(d, p + 4);
-	return d->big_endian ? first << 32 | second : second << 32 | first;
-}
-
 int ow_capture_decoder_create(const char *name, struct ow_capture_decoder **ret_decoder)
 {
 	struct ow_capture_decoder *d = calloc(1, sizeof *d);
@@ -212,9 +196,9 @@ static int classic_header(struct ow_capture_decoder *d)
 		return 0;
 	uint32_t magic = ow_load_le32(p);
 	d->big_endian = magic != 0xa1b2c3d4 && magic != 0xa1b23c4d;
-	d->tick_ns = load32(d, p) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
-	d->info.linktype = (uint16_t)load32(d, p + 20);
-	note_snaplen(d, load32(d, p + 16));
+	d->tick_ns = ow_load32(p, d->big_endian) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
+	d->info.linktype = (uint16_t)ow_load32(p + 20, d->big_endian);
+	note_snaplen(d, ow_load32(p + 16, d->big_endian));
 	d->format = CLASSIC;
 	d->info.begun = true;
 	take(d, OW_PCAP_HEADER_BYTES);
@@ -228,18 +212,18 @@ static int classic_record(struct ow_capture_decoder *d, struct ow_frame *ret_fra
 	size_t there = d->end - d->next;
 	if (there < OW_PCAP_RECORD_BYTES)
 		return 0;
-	uint32_t caplen = load32(d, p + 8), len = load32(d, p + 12);
+	uint32_t caplen = ow_load32(p + 8, d->big_endian), len = ow_load32(p + 12, d->big_endian);
 	if (caplen > OW_CAPTURE_CAPLEN_MAX)
 		return damaged(d, "its length is not possible", err);
 	if (there - OW_PCAP_RECORD_BYTES < caplen)
 		return 0;
-	int64_t fraction = load32(d, p + 4);
+	int64_t fraction = ow_load32(p + 4, d->big_endian);
 	if (d->number == 0)
 		d->tick_ns = ow_pcap_tick_ns(p, there, d->big_endian, d->tick_ns);
 	if (fraction >= OW_NS_PER_S / d->tick_ns)
 		return damaged(d, "more than a second of microseconds: nanoseconds?", err);
 	*ret_frame = (struct ow_frame){
-		.time_ns = load32(d, p) * OW_NS_PER_S + fraction * d->tick_ns,
+		.time_ns = ow_load32(p, d->big_endian) * OW_NS_PER_S + fraction * d->tick_ns,
 		.data = p + OW_PCAP_RECORD_BYTES,
 		.caplen = caplen,
 		.len = len < caplen ? caplen : len,
@@ -256,15 +240,10 @@ static int classic_record(struct ow_capture_decoder *d, struct ow_frame *ret_fra
 static const uint8_t *option(const struct ow_capture_decoder *d, const uint8_t *block, size_t at, size_t size,
                              uint16_t code, size_t length)
 {
-	while (at + 4 <= size) {
-		uint16_t its_code = load16(d, block + at);
-		size_t its_length = load16(d, block + at + 2);
-		if (its_code == 0 || size - at - 4 < its_length)
-			return NULL;
-		if (its_code == code && its_length == length)
-			return block + at + 4;
-		at += 4 + (its_length + 3) / 4 * 4;
-	}
+	struct ow_pcapng_option o;
+	while (ow_pcapng_next_option(block, size, d->big_endian, &at, &o))
+		if (o.code == code && o.length == length)
+			return o.value;
 	return NULL;
 }
 
@@ -289,13 +268,13 @@ static int take_interface(struct ow_capture_decoder *d, const uint8_t *block, si
 		return ow_error_set(err, ENOMEM, "%s: out of memory", d->name);
 	const uint8_t *tsresol = option(d, block, 16, size, OW_PCAPNG_TSRESOL, 1);
 	const uint8_t *tsoffset = option(d, block, 16, size, OW_PCAPNG_TSOFFSET, 8);
-	struct interface interface = {.linktype = load16(d, block + 8),
+	struct interface interface = {.linktype = ow_load16(block + 8, d->big_endian),
 	                              .per_second = units_per_second(tsresol ? *tsresol : 6),
-	                              .offset_s = tsoffset ? (int64_t)load64(d, tsoffset) : 0};
+	                              .offset_s = tsoffset ? (int64_t)ow_load64(tsoffset, d->big_endian) : 0};
 	const int64_t most_s = OW_CAPTURE_TIME_MAX_NS / OW_NS_PER_S;
 	if (!interface.per_second || interface.offset_s > most_s || interface.offset_s < -most_s)
 		return damaged(d, "its times are not possible", err);
-	note_snaplen(d, load32(d, block + 12));
+	note_snaplen(d, ow_load32(block + 12, d->big_endian));
 	if (d->interfaces == 0)
 		d->info.linktype = interface.linktype;
 	d->interface[d->interfaces++] = interface;
@@ -305,12 +284,13 @@ static int take_interface(struct ow_capture_decoder *d, const uint8_t *block, si
 /* The counts are those since the start of the capture. */
 static void take_statistics(struct ow_capture_decoder *d, const uint8_t *block, size_t size)
 {
-	uint32_t number = size >= 20 ? load32(d, block + 8) : UINT32_MAX;
+	uint32_t number = size >= 20 ? ow_load32(block + 8, d->big_endian) : UINT32_MAX;
 	if (number >= d->interfaces)
 		return;
 	const uint8_t *by_interface = option(d, block, 20, size, OW_PCAPNG_IFDROP, 8);
 	const uint8_t *by_system = option(d, block, 20, size, OW_PCAPNG_OSDROP, 8);
-	uint64_t a = by_interface ? load64(d, by_interface) : 0, b = by_system ? load64(d, by_system) : 0;
+	uint64_t a = by_interface ? ow_load64(by_interface, d->big_endian) : 0,
+		 b = by_system ? ow_load64(by_system, d->big_endian) : 0;
 	uint64_t dropped = a > b ? a : b, *before = &d->interface[number].dropped;
 	if (dropped <= *before)
 		return;
@@ -340,15 +320,15 @@ static int take_packet(struct ow_capture_decoder *d, const uint8_t *block, size_
 		return 0;
 	}
 	uint32_t number = size < 28                  ? UINT32_MAX
-	                  : type == OW_PCAPNG_PACKET ? load16(d, block + 8)
-	                                             : load32(d, block + 8);
+	                  : type == OW_PCAPNG_PACKET ? ow_load16(block + 8, d->big_endian)
+	                                             : ow_load32(block + 8, d->big_endian);
 	if (number >= d->interfaces)
 		return damaged(d, size < 28 ? "it is too short" : "its interface was not described", err);
 	const struct interface *interface = &d->interface[number];
-	uint32_t caplen = load32(d, block + 20), len = load32(d, block + 24);
+	uint32_t caplen = ow_load32(block + 20, d->big_endian), len = ow_load32(block + 24, d->big_endian);
 	if (caplen > OW_CAPTURE_CAPLEN_MAX || caplen > size - 28)
 		return damaged(d, "its length is not possible", err);
-	uint64_t units = (uint64_t)load32(d, block + 12) << 32 | load32(d, block + 16);
+	uint64_t units = (uint64_t)ow_load32(block + 12, d->big_endian) << 32 | ow_load32(block + 16, d->big_endian);
 	*ret_frame = (struct ow_frame){
 		.time_ns = time_of(interface, units),
 		.data = block + 28,
@@ -362,11 +342,11 @@ static int take_packet(struct ow_capture_decoder *d, const uint8_t *block, size_
 /* A section has its own byte order and interfaces. Returns false if it has no byte order. */
 static bool begin_section(struct ow_capture_decoder *d, const uint8_t *block)
 {
-	d->big_endian = ow_load_be32(block + 8) == 0x1a2b3c4d;
+	d->big_endian = ow_load_be32(block + 8) == OW_PCAPNG_ORDER_MAGIC;
 	d->interfaces = 0;
 	d->format = NEXT_GENERATION;
 	d->info.begun = true;
-	return d->big_endian || ow_load_le32(block + 8) == 0x1a2b3c4d;
+	return d->big_endian || ow_load_le32(block + 8) == OW_PCAPNG_ORDER_MAGIC;
 }
 
 /* A block. Returns 1 with a frame, 0 if bytes are missing, -EAGAIN if it has no frame, or another error. */
@@ -378,13 +358,13 @@ static int take_block(struct ow_capture_decoder *d, struct ow_frame *ret_frame, 
 		return 0;
 	if (ow_load_le32(p) == OW_PCAPNG_SECTION && !begin_section(d, p))
 		return damaged(d, "a section without byte order", err);
-	uint32_t type = load32(d, p), length = load32(d, p + 4);
+	uint32_t type = ow_load32(p, d->big_endian), length = ow_load32(p + 4, d->big_endian);
 	if (length < BLOCK_MIN || length % 4 || length > RECORD_MAX)
 		return damaged(d, "the length of a block is not possible", err);
 	if (there < length)
 		return 0;
 	int r = 0;
-	if (load32(d, p + length - 4) != length)
+	if (ow_load32(p + length - 4, d->big_endian) != length)
 		return damaged(d, "the two lengths of a block differ", err);
 	d->number++;
 	if (type == OW_PCAPNG_INTERFACE)

@@ -37,11 +37,6 @@ enum ow_file_kind ow_file_kind(const uint8_t *head, size_t size)
 	return ow_load_le32(head) == OW_PCAPNG_SECTION ? OW_FILE_KIND_PCAPNG : OW_FILE_KIND_NONE;
 }
 
-static uint32_t load32(const uint8_t *p, bool swapped)
-{
-	return swapped ? ow_load_be32(p) : ow_load_le32(p);
-}
-
 /*
  * The first millisecond of a second fits both units. So the records from the first one on that is beyond microseconds
  * decide; if there is none until the next second begins, they are microseconds.
@@ -52,14 +47,14 @@ int64_t ow_pcap_tick_ns(const uint8_t *records, size_t size, bool swapped, int64
 	unsigned seen = 0, beyond = 0, judged = 0;
 	uint32_t second = 0;
 	while (tick_ns > 1 && seen < LOOK && judged < JUDGED && (size_t)(end - p) >= OW_PCAP_RECORD_BYTES) {
-		uint32_t fraction = load32(p + 4, swapped), caplen = load32(p + 8, swapped);
+		uint32_t fraction = ow_load32(p + 4, swapped), caplen = ow_load32(p + 8, swapped);
 		if (caplen > OW_CAPTURE_CAPLEN_MAX || ow_file_kind(p, OW_PCAP_RECORD_BYTES) != OW_FILE_KIND_NONE)
 			break;
 		beyond += fraction >= OW_NS_PER_S / tick_ns && fraction < OW_NS_PER_S;
 		judged += beyond > 0;
-		if (seen++ && !beyond && load32(p, swapped) != second)
+		if (seen++ && !beyond && ow_load32(p, swapped) != second)
 			break;
-		second = load32(p, swapped);
+		second = ow_load32(p, swapped);
 		if ((size_t)(end - p) - OW_PCAP_RECORD_BYTES < caplen)
 			break;
 		p += OW_PCAP_RECORD_BYTES + caplen;

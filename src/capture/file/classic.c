@@ -21,6 +21,7 @@
  * wire, the captured length is used for both.
  */
 #include "capture/file/capture_format.h"
+#include "capture/file/pcapng.h"
 
 #include "base/bytes.h"
 #include "base/time.h"
@@ -44,11 +45,6 @@ struct classic {
 	uint16_t linktype;
 };
 
-static inline uint32_t load32(const uint8_t *p, bool swapped)
-{
-	return swapped ? ow_load_be32(p) : ow_load_le32(p);
-}
-
 /* Whether the 4 bytes after a magic are version 2.0 to 2.4, in either byte order. In a record, the sub-seconds are in
  * this place. */
 static inline bool is_version(const uint8_t *p)
@@ -61,7 +57,8 @@ static inline bool is_version(const uint8_t *p)
 static enum ow_file_kind begins_file(const uint8_t *p)
 {
 	enum ow_file_kind kind = ow_file_kind(p, OW_PCAP_RECORD_BYTES);
-	bool sure = kind == OW_FILE_KIND_PCAPNG ? ow_load_le32(p + 8) == 0x1a2b3c4d || ow_load_be32(p + 8) == 0x1a2b3c4d
+	bool sure = kind == OW_FILE_KIND_PCAPNG ? ow_load_le32(p + 8) == OW_PCAPNG_ORDER_MAGIC ||
+	                                                  ow_load_be32(p + 8) == OW_PCAPNG_ORDER_MAGIC
 	                                        : is_version(p + 4);
 	return sure ? kind : OW_FILE_KIND_NONE;
 }
@@ -78,16 +75,16 @@ static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *
 	size_t n = 0;
 
 	while (n < max && (size_t)(end - p) >= OW_PCAP_RECORD_BYTES) {
-		uint32_t caplen = load32(p + 8, swapped), len = load32(p + 12, swapped);
+		uint32_t caplen = ow_load32(p + 8, swapped), len = ow_load32(p + 12, swapped);
 		if (caplen > OW_CAPTURE_CAPLEN_MAX || (size_t)(end - p) - OW_PCAP_RECORD_BYTES < caplen)
 			break;
 		if (__builtin_expect(is_version(p + 4), 0) && begins_file(p) != OW_FILE_KIND_NONE)
 			break;
-		int64_t fraction_ns = load32(p + 4, swapped) * tick_ns;
+		int64_t fraction_ns = ow_load32(p + 4, swapped) * tick_ns;
 		excess += fraction_ns >= OW_NS_PER_S;
 		number++;
 		frames[n++] = (struct ow_frame){
-			.time_ns = load32(p, swapped) * OW_NS_PER_S + fraction_ns,
+			.time_ns = ow_load32(p, swapped) * OW_NS_PER_S + fraction_ns,
 			.data = p + OW_PCAP_RECORD_BYTES,
 			.caplen = caplen,
 			.len = len < caplen ? caplen : len,
@@ -109,8 +106,8 @@ static void take_header(struct classic *c, const uint8_t *head)
 	uint32_t magic = ow_load_le32(head);
 
 	c->swapped = magic != 0xa1b2c3d4 && magic != 0xa1b23c4d;
-	c->tick_ns = load32(head, c->swapped) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
-	c->linktype = (uint16_t)load32(head + 20, c->swapped); /* the upper half has the FCS length and flags */
+	c->tick_ns = ow_load32(head, c->swapped) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
+	c->linktype = (uint16_t)ow_load32(head + 20, c->swapped); /* the upper half has the FCS length and flags */
 }
 
 /* Finds out by the records behind a header whether their sub-seconds are what it declares. */
@@ -177,15 +174,15 @@ static void note_end(struct classic *c)
 		ow_error_set(&c->walk.damage, EINVAL,
 		             "%s: cut off in the header of another file at offset %llu (%d bytes, %zu present)", name,
 		             offset, OW_PCAP_HEADER_BYTES, left);
-	else if (left >= OW_PCAP_RECORD_BYTES && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX)
+	else if (left >= OW_PCAP_RECORD_BYTES && ow_load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX)
 		ow_error_set(
 			&c->walk.damage, EINVAL,
 			"%s: damaged at record %llu at offset %llu (a record of %u bytes; at most %u are possible)",
-			name, number, offset, load32(c->next + 8, c->swapped), OW_CAPTURE_CAPLEN_MAX);
+			name, number, offset, ow_load32(c->next + 8, c->swapped), OW_CAPTURE_CAPLEN_MAX);
 	else if (left >= OW_PCAP_RECORD_BYTES)
 		ow_error_set(&c->walk.damage, EINVAL,
 		             "%s: cut off in record %llu at offset %llu (a record of %zu bytes, %zu present)", name,
-		             number, offset, OW_PCAP_RECORD_BYTES + (size_t)load32(c->next + 8, c->swapped), left);
+		             number, offset, OW_PCAP_RECORD_BYTES + (size_t)ow_load32(c->next + 8, c->swapped), left);
 	else if (left)
 		ow_error_set(&c->walk.damage, EINVAL,
 		             "%s: cut off in record %llu at offset %llu (a record header of %d bytes, %zu present)",
@@ -234,8 +231,8 @@ static int classic_read(struct ow_file_cursor *walk, struct ow_frame *frames, si
 			return r;
 		if (r == 1)
 			continue;
-		bool absurd =
-			headed && kind == OW_FILE_KIND_NONE && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX;
+		bool absurd = headed && kind == OW_FILE_KIND_NONE &&
+		              ow_load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX;
 		if (!absurd) {
 			r = refill(c, &got, err);
 			if (r < 0)
@@ -291,7 +288,7 @@ int ow_file_cursor_classic(struct ow_source *source, const uint8_t *head, struct
 		return r;
 	}
 	info->format = "pcap";
-	info->snaplen = load32(head + 16, c->swapped);
+	info->snaplen = ow_load32(head + 16, c->swapped);
 	info->linktype = c->linktype;
 	*ret_walk = &c->walk;
 	return 0;

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define BATCH           64
-#define ORDER_MAGIC     0x1a2b3c4dU
 #define HEAD_BYTES      12U
 #define SECTION_BYTES   28U
 #define INTERFACE_BYTES 32U
@@ -42,16 +41,6 @@ struct copy {
 	uint16_t *linktype; /* of the interfaces that were written */
 	size_t interfaces, linktype_room;
 };
-
-static uint32_t load32(const struct copy *c, const uint8_t *p)
-{
-	return c->big_endian ? ow_load_be32(p) : ow_load_le32(p);
-}
-
-static void store32(const struct copy *c, uint8_t *p, uint32_t v)
-{
-	ow_store_le32(p, c->big_endian ? __builtin_bswap32(v) : v);
-}
 
 static uint32_t padded(uint32_t length)
 {
@@ -79,7 +68,7 @@ static uint32_t make_option(const struct copy *c, const char *text, uint32_t len
 {
 	uint32_t head = c->big_endian ? OW_PCAPNG_COMMENT << 16 | length : length << 16 | OW_PCAPNG_COMMENT;
 	memset(ret_option, 0, 4 + padded(length));
-	store32(c, ret_option, head);
+	ow_store32(ret_option, head, c->big_endian);
 	memcpy(ret_option + 4, text, length);
 	return 4 + padded(length);
 }
@@ -89,7 +78,7 @@ static uint32_t whole_options(const struct copy *c, const uint8_t *options, uint
 {
 	uint32_t at = 0;
 	while (size - at >= 4) {
-		uint32_t head = load32(c, options + at);
+		uint32_t head = ow_load32(options + at, c->big_endian);
 		uint32_t code = c->big_endian ? head >> 16 : head & 0xffff,
 			 length = c->big_endian ? head & 0xffff : head >> 16;
 		if (code == 0)
@@ -112,7 +101,7 @@ static int put_packet(struct copy *c, uint8_t *block, uint32_t length, uint32_t 
 		return commented < 0 ? commented : put(c, block, length, err);
 	uint32_t added = make_option(c, text, (uint32_t)commented, option), all = length - 4 - options;
 	uint32_t old = whole_options(c, block + options, all), ends = old && old == all ? 0 : sizeof end;
-	store32(c, tail, options + added + old + ends + 4);
+	ow_store32(tail, options + added + old + ends + 4, c->big_endian);
 	memcpy(block + 4, tail, sizeof tail);
 	int r = put(c, block, options, err);
 	if (r == 0)
@@ -127,12 +116,12 @@ static int put_packet(struct copy *c, uint8_t *block, uint32_t length, uint32_t 
 static int put_section(struct copy *c, struct ow_error *err)
 {
 	uint8_t p[SECTION_BYTES] = {0};
-	store32(c, p, OW_PCAPNG_SECTION);
-	store32(c, p + 4, SECTION_BYTES);
-	store32(c, p + 8, ORDER_MAGIC);
-	store32(c, p + 12, 1); /* version 1.0 */
+	ow_store32(p, OW_PCAPNG_SECTION, c->big_endian);
+	ow_store32(p + 4, SECTION_BYTES, c->big_endian);
+	ow_store32(p + 8, OW_PCAPNG_ORDER_MAGIC, c->big_endian);
+	ow_store32(p + 12, 1, c->big_endian); /* version 1.0 */
 	memset(p + 16, 0xff, 8);
-	store32(c, p + 24, SECTION_BYTES);
+	ow_store32(p + 24, SECTION_BYTES, c->big_endian);
 	return put(c, p, sizeof p, err);
 }
 
@@ -148,8 +137,8 @@ static int read_block(struct copy *c, struct ow_source *source, uint32_t *ret_le
 	if (r < 0 || got < sizeof head)
 		return r;
 	if (ow_load_le32(head) == OW_PCAPNG_SECTION)
-		c->big_endian = ow_load_be32(head + 8) == ORDER_MAGIC;
-	uint32_t length = load32(c, head + 4);
+		c->big_endian = ow_load_be32(head + 8) == OW_PCAPNG_ORDER_MAGIC;
+	uint32_t length = ow_load32(head + 4, c->big_endian);
 	if (length < HEAD_BYTES || length > BLOCK_MAX || length % 4)
 		return 0;
 	if (OW_GROW(c->block, c->room, length) < 0)
@@ -164,7 +153,7 @@ static int read_block(struct copy *c, struct ow_source *source, uint32_t *ret_le
 /* Where the options of the packet block in c->block begin; 0 if it is damaged. */
 static uint32_t options_of(const struct copy *c, uint32_t length)
 {
-	uint32_t caplen = length < PACKET_BYTES + 4 ? UINT32_MAX : load32(c, c->block + 20);
+	uint32_t caplen = length < PACKET_BYTES + 4 ? UINT32_MAX : ow_load32(c->block + 20, c->big_endian);
 	return caplen > BLOCK_MAX || PACKET_BYTES + padded(caplen) > length - 4 ? 0 : PACKET_BYTES + padded(caplen);
 }
 
@@ -190,7 +179,7 @@ enum { DAMAGED = 1, NOT_IN_ORDER = 2 };
 /* Returns 0, a negative errno, or why copying ends. */
 static int copy_block(struct copy *c, uint32_t length, struct ow_error *err)
 {
-	uint32_t type = load32(c, c->block), options = 0;
+	uint32_t type = ow_load32(c->block, c->big_endian), options = 0;
 	bool packet = type == OW_PCAPNG_PACKET || type == OW_PCAPNG_ENHANCED;
 	if (type == OW_PCAPNG_SECTION && length >= SECTION_BYTES)
 		memset(c->block + 16, 0xff, 8); /* its length: unknown, because it becomes longer */
@@ -200,7 +189,7 @@ static int copy_block(struct copy *c, uint32_t length, struct ow_error *err)
 		c->number += type == OW_PCAPNG_SIMPLE;
 		return c->set && type == OW_PCAPNG_SIMPLE ? NOT_IN_ORDER : put(c, c->block, length, err);
 	}
-	int r = next_number(c, load32(c, c->block + 20), err);
+	int r = next_number(c, ow_load32(c->block + 20, c->big_endian), err);
 	return r ? r < 0 ? r : NOT_IN_ORDER : put_packet(c, c->block, length, options, err);
 }
 
@@ -231,13 +220,13 @@ static int put_interface(struct copy *c, uint16_t linktype, uint32_t snaplen, st
 	if (OW_GROW(c->linktype, c->linktype_room, c->interfaces + 1) < 0)
 		return ow_error_set(err, ENOMEM, "%s: not enough memory", c->to);
 	c->linktype[c->interfaces++] = linktype;
-	store32(c, p, OW_PCAPNG_INTERFACE);
-	store32(c, p + 4, sizeof p);
-	store32(c, p + 8, linktype);
-	store32(c, p + 12, snaplen);
-	store32(c, p + 16, 1U << 16 | OW_PCAPNG_TSRESOL);
+	ow_store32(p, OW_PCAPNG_INTERFACE, c->big_endian);
+	ow_store32(p + 4, sizeof p, c->big_endian);
+	ow_store32(p + 8, linktype, c->big_endian);
+	ow_store32(p + 12, snaplen, c->big_endian);
+	ow_store32(p + 16, 1U << 16 | OW_PCAPNG_TSRESOL, c->big_endian);
 	p[20] = 9; /* nanoseconds */
-	store32(c, p + 28, sizeof p);
+	ow_store32(p + 28, sizeof p, c->big_endian);
 	return put(c, p, sizeof p, err);
 }
 
@@ -265,16 +254,16 @@ static int copy_frame(struct copy *c, const struct ow_frame *frame, uint32_t sna
 		return ow_error_set(err, ENOMEM, "%s: not enough memory", c->to);
 	uint8_t *p = c->block;
 	memset(p, 0, options + 4);
-	store32(c, p, OW_PCAPNG_ENHANCED);
-	store32(c, p + 4, options + 4);
-	store32(c, p + 8, interface);
-	store32(c, p + 12, (uint32_t)((uint64_t)frame->time_ns >> 32));
-	store32(c, p + 16, (uint32_t)frame->time_ns);
-	store32(c, p + 20, frame->caplen);
-	store32(c, p + 24, frame->len);
+	ow_store32(p, OW_PCAPNG_ENHANCED, c->big_endian);
+	ow_store32(p + 4, options + 4, c->big_endian);
+	ow_store32(p + 8, interface, c->big_endian);
+	ow_store32(p + 12, (uint32_t)((uint64_t)frame->time_ns >> 32), c->big_endian);
+	ow_store32(p + 16, (uint32_t)frame->time_ns, c->big_endian);
+	ow_store32(p + 20, frame->caplen, c->big_endian);
+	ow_store32(p + 24, frame->len, c->big_endian);
 	if (frame->caplen)
 		memcpy(p + PACKET_BYTES, frame->data, frame->caplen);
-	store32(c, p + options, options + 4);
+	ow_store32(p + options, options + 4, c->big_endian);
 	c->number = frame->number;
 	return put_packet(c, p, options + 4, options, err);
 }
@@ -305,7 +294,7 @@ static bool is_pcapng(const char *path, bool *ret_big_endian)
 		return false;
 	bool is = ow_source_read(source, head, sizeof head, &got, NULL) == 0 && got == sizeof head &&
 	          ow_load_le32(head) == OW_PCAPNG_SECTION;
-	*ret_big_endian = is && ow_load_be32(head + 8) == ORDER_MAGIC;
+	*ret_big_endian = is && ow_load_be32(head + 8) == OW_PCAPNG_ORDER_MAGIC;
 	ow_source_close(source);
 	return is;
 }

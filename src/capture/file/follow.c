@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #define HEAD_BYTES       12U /* of every block: type, length, and the byte-order magic or interface or second length */
-#define ORDER_MAGIC      0x1a2b3c4dU
 #define INTERFACE_BYTES  16U /* before the options */
 #define STATISTICS_BYTES 20U
 #define LINKTYPE_AT      8U
@@ -20,16 +19,6 @@
 /* libpcap sees LINKTYPE_EBHSCR for every interface: it maps to itself, has no special handling, and allows frames of 8
  * MiB. */
 #define LINKTYPE_NEUTRAL 279U
-
-static uint32_t load32(const struct ow_follow *f, const uint8_t *p)
-{
-	return f->big_endian ? ow_load_be32(p) : ow_load_le32(p);
-}
-
-static uint16_t load16(const struct ow_follow *f, const uint8_t *p)
-{
-	return f->big_endian ? ow_load_be16(p) : (uint16_t)(p[0] | p[1] << 8);
-}
 
 /* The if_tsresol byte: 10^-n seconds, or 2^-n if the top bit is set. Returns whole nanoseconds, at least 1. */
 static int64_t tsresol_ns(uint8_t tsresol)
@@ -46,17 +35,12 @@ static int64_t tsresol_ns(uint8_t tsresol)
 
 static uint8_t find_tsresol(const struct ow_follow *f, size_t size)
 {
+	struct ow_pcapng_option o;
 	size_t at = INTERFACE_BYTES;
 
-	while (at + 4 <= size) {
-		uint16_t code = load16(f, f->kept + at);
-		size_t length = load16(f, f->kept + at + 2);
-		if (code == 0 || size - at - 4 < length)
-			break;
-		if (code == OW_PCAPNG_TSRESOL && length == 1)
-			return f->kept[at + 4];
-		at += 4 + (length + 3) / 4 * 4;
-	}
+	while (ow_pcapng_next_option(f->kept, size, f->big_endian, &at, &o))
+		if (o.code == OW_PCAPNG_TSRESOL && o.length == 1)
+			return *o.value;
 	return TSRESOL_DEFAULT;
 }
 
@@ -72,7 +56,7 @@ static bool add_interface(struct ow_follow *f, uint16_t linktype)
 static void end_interface(struct ow_follow *f)
 {
 	size_t size = f->length < sizeof f->kept ? f->length - 4 : sizeof f->kept;
-	uint16_t linktype = load16(f, f->kept + LINKTYPE_AT);
+	uint16_t linktype = ow_load16(f->kept + LINKTYPE_AT, f->big_endian);
 	uint8_t tsresol;
 	int64_t ns;
 
@@ -84,7 +68,7 @@ static void end_interface(struct ow_follow *f)
 	ns = tsresol_ns(tsresol);
 	if (f->interfaces++ == 0) {
 		f->linktype = linktype;
-		f->snaplen = load32(f, f->kept + SNAPLEN_AT);
+		f->snaplen = ow_load32(f->kept + SNAPLEN_AT, f->big_endian);
 	}
 	if (tsresol & 0x80 && (tsresol & 0x7f) > BINARY_MAX)
 		f->too_fine = true;
@@ -92,29 +76,18 @@ static void end_interface(struct ow_follow *f)
 		f->resolution_ns = ns;
 }
 
-static uint64_t load64(const struct ow_follow *f, const uint8_t *p)
-{
-	uint64_t first = load32(f, p), second = load32(f, p + 4);
-	return f->big_endian ? first << 32 | second : second << 32 | first;
-}
-
 /* The counts are those since the start of the capture; a file may have several of an interface. */
 static void end_statistics(struct ow_follow *f)
 {
 	size_t size = f->length < sizeof f->kept ? f->length - 4 : sizeof f->kept, at = STATISTICS_BYTES;
-	uint32_t number = load32(f, f->kept + 8);
+	uint32_t number = ow_load32(f->kept + 8, f->big_endian);
 	uint64_t dropped = 0, *before;
+	struct ow_pcapng_option o;
 
-	while (at + 4 <= size) {
-		uint16_t code = load16(f, f->kept + at);
-		size_t length = load16(f, f->kept + at + 2);
-		if (code == 0 || size - at - 4 < length)
-			break;
-		if ((code == OW_PCAPNG_IFDROP || code == OW_PCAPNG_OSDROP) && length == 8 &&
-		    load64(f, f->kept + at + 4) > dropped)
-			dropped = load64(f, f->kept + at + 4);
-		at += 4 + (length + 3) / 4 * 4;
-	}
+	while (ow_pcapng_next_option(f->kept, size, f->big_endian, &at, &o))
+		if ((o.code == OW_PCAPNG_IFDROP || o.code == OW_PCAPNG_OSDROP) && o.length == 8 &&
+		    ow_load64(o.value, f->big_endian) > dropped)
+			dropped = ow_load64(o.value, f->big_endian);
 	if (number >= f->n_interface)
 		return;
 	before = &f->interface[number].dropped;
@@ -126,9 +99,9 @@ static void end_statistics(struct ow_follow *f)
 
 static void begin_section(struct ow_follow *f)
 {
-	bool big_endian = ow_load_be32(f->kept + 8) == ORDER_MAGIC;
+	bool big_endian = ow_load_be32(f->kept + 8) == OW_PCAPNG_ORDER_MAGIC;
 
-	f->lost = !big_endian && ow_load_le32(f->kept + 8) != ORDER_MAGIC;
+	f->lost = !big_endian && ow_load_le32(f->kept + 8) != OW_PCAPNG_ORDER_MAGIC;
 	if (f->sections++ && big_endian != f->big_endian && !f->lost)
 		f->mixed_order = true;
 	f->big_endian = big_endian;
@@ -138,17 +111,17 @@ static void begin_section(struct ow_follow *f)
 /* The first HEAD_BYTES are known. */
 static void begin_block(struct ow_follow *f)
 {
-	uint32_t type = load32(f, f->kept), interface = 0;
+	uint32_t type = ow_load32(f->kept, f->big_endian), interface = 0;
 
 	if (type == OW_PCAPNG_SECTION)
 		begin_section(f);
-	f->length = load32(f, f->kept + 4);
+	f->length = ow_load32(f->kept + 4, f->big_endian);
 	if (f->length < HEAD_BYTES || f->length % 4)
 		f->lost = true;
 	if (type == OW_PCAPNG_ENHANCED)
-		interface = load32(f, f->kept + 8);
+		interface = ow_load32(f->kept + 8, f->big_endian);
 	if (type == OW_PCAPNG_PACKET)
-		interface = load16(f, f->kept + 8);
+		interface = ow_load16(f->kept + 8, f->big_endian);
 	if ((type == OW_PCAPNG_ENHANCED || type == OW_PCAPNG_PACKET || type == OW_PCAPNG_SIMPLE) &&
 	    interface < f->n_interface)
 		f->packet_linktype = f->interface[interface].linktype; /* libpcap rejects other interface numbers */
@@ -157,12 +130,12 @@ static void begin_block(struct ow_follow *f)
 /* Valid only after the first 8 bytes of the block. */
 static bool is_interface(const struct ow_follow *f)
 {
-	return load32(f, f->kept) == OW_PCAPNG_INTERFACE;
+	return ow_load32(f->kept, f->big_endian) == OW_PCAPNG_INTERFACE;
 }
 
 static bool is_statistics(const struct ow_follow *f)
 {
-	return load32(f, f->kept) == OW_PCAPNG_STATISTICS;
+	return ow_load32(f->kept, f->big_endian) == OW_PCAPNG_STATISTICS;
 }
 
 /* How many bytes of the current block to keep, as far as it is known yet. */
@@ -206,7 +179,7 @@ static size_t take(struct ow_follow *f, uint8_t *bytes, size_t size)
 
 	if (f->pos == 0)
 		f->block_offset = f->offset;
-	if (f->pos == 0 && size >= HEAD_BYTES && load32(f, bytes) != OW_PCAPNG_INTERFACE) {
+	if (f->pos == 0 && size >= HEAD_BYTES && ow_load32(bytes, f->big_endian) != OW_PCAPNG_INTERFACE) {
 		n = HEAD_BYTES;
 		memcpy(f->kept, bytes, HEAD_BYTES);
 	} else {

@@ -10,6 +10,7 @@
  */
 #include "capture/file/writer.h"
 
+#include "base/bytes.h"
 #include "base/time.h"
 #include "capture/file/sink.h"
 #include "capture/file/capture_format.h"
@@ -33,24 +34,6 @@ struct ow_writer {
 	uint64_t number; /* frames written */
 };
 
-static inline void put16(uint8_t *p, uint16_t v, bool big)
-{
-	v = big ? __builtin_bswap16(v) : v;
-	memcpy(p, &v, sizeof v);
-}
-
-static inline void put32(uint8_t *p, uint32_t v, bool big)
-{
-	v = big ? __builtin_bswap32(v) : v;
-	memcpy(p, &v, sizeof v);
-}
-
-static inline void put64(uint8_t *p, uint64_t v, bool big)
-{
-	v = big ? __builtin_bswap64(v) : v;
-	memcpy(p, &v, sizeof v);
-}
-
 static int write_pcap_header(struct ow_writer *w, struct ow_error *err)
 {
 	const struct ow_writer_options *o = &w->options;
@@ -59,12 +42,12 @@ static int write_pcap_header(struct ow_writer *w, struct ow_error *err)
 
 	if (r < 0)
 		return r;
-	put32(p, o->nanoseconds ? 0xa1b23c4d : 0xa1b2c3d4, o->big_endian);
-	put16(p + 4, 2, o->big_endian);
-	put16(p + 6, 4, o->big_endian);
-	put64(p + 8, 0, o->big_endian);
-	put32(p + 16, o->snaplen, o->big_endian);
-	put32(p + 20, o->linktype, o->big_endian);
+	ow_store32(p, o->nanoseconds ? 0xa1b23c4d : 0xa1b2c3d4, o->big_endian);
+	ow_store16(p + 4, 2, o->big_endian);
+	ow_store16(p + 6, 4, o->big_endian);
+	ow_store64(p + 8, 0, o->big_endian);
+	ow_store32(p + 16, o->snaplen, o->big_endian);
+	ow_store32(p + 20, o->linktype, o->big_endian);
 	ow_sink_add(w->sink, OW_PCAP_HEADER_BYTES);
 	return 0;
 }
@@ -77,13 +60,13 @@ static int write_section(struct ow_writer *w, struct ow_error *err)
 
 	if (r < 0)
 		return r;
-	put32(p, OW_PCAPNG_SECTION, big);
-	put32(p + 4, 28, big);
-	put32(p + 8, 0x1a2b3c4d, big);
-	put16(p + 12, 1, big);
-	put16(p + 14, 0, big);
-	put64(p + 16, UINT64_MAX, big); /* section length: unknown */
-	put32(p + 24, 28, big);
+	ow_store32(p, OW_PCAPNG_SECTION, big);
+	ow_store32(p + 4, 28, big);
+	ow_store32(p + 8, OW_PCAPNG_ORDER_MAGIC, big);
+	ow_store16(p + 12, 1, big);
+	ow_store16(p + 14, 0, big);
+	ow_store64(p + 16, UINT64_MAX, big); /* section length: unknown */
+	ow_store32(p + 24, 28, big);
 	ow_sink_add(w->sink, 28);
 	return 0;
 }
@@ -99,19 +82,19 @@ static int write_interface(struct ow_writer *w, struct ow_error *err)
 	if (r < 0)
 		return r;
 	memset(p, 0, length);
-	put32(p, 1, big);
-	put32(p + 4, length, big);
-	put16(p + 8, o->linktype, big);
-	put32(p + 12, o->snaplen, big);
-	put16(p + 16, 9, big); /* if_tsresol */
-	put16(p + 18, 1, big);
+	ow_store32(p, 1, big);
+	ow_store32(p + 4, length, big);
+	ow_store16(p + 8, o->linktype, big);
+	ow_store32(p + 12, o->snaplen, big);
+	ow_store16(p + 16, 9, big); /* if_tsresol */
+	ow_store16(p + 18, 1, big);
 	p[20] = (uint8_t)o->tsresol;
 	if (o->tsoffset_s) {
-		put16(p + 24, 14, big); /* if_tsoffset */
-		put16(p + 26, 8, big);
-		put64(p + 28, (uint64_t)o->tsoffset_s, big);
+		ow_store16(p + 24, 14, big); /* if_tsoffset */
+		ow_store16(p + 26, 8, big);
+		ow_store64(p + 28, (uint64_t)o->tsoffset_s, big);
 	}
-	put32(p + length - 4, length, big);
+	ow_store32(p + length - 4, length, big);
 	ow_sink_add(w->sink, length);
 	return 0;
 }
@@ -215,10 +198,10 @@ static int write_pcap(struct ow_writer *w, const struct ow_frame *frame, uint32_
 	r = ow_sink_room(w->sink, OW_PCAP_RECORD_BYTES + caplen, &p, err);
 	if (r < 0)
 		return r;
-	put32(p, (uint32_t)s, big);
-	put32(p + 4, (uint32_t)(w->options.nanoseconds ? ns : ns / OW_NS_PER_US), big);
-	put32(p + 8, caplen, big);
-	put32(p + 12, frame->len, big);
+	ow_store32(p, (uint32_t)s, big);
+	ow_store32(p + 4, (uint32_t)(w->options.nanoseconds ? ns : ns / OW_NS_PER_US), big);
+	ow_store32(p + 8, caplen, big);
+	ow_store32(p + 12, frame->len, big);
 	if (caplen)
 		memcpy(p + OW_PCAP_RECORD_BYTES, frame->data, caplen);
 	ow_sink_add(w->sink, OW_PCAP_RECORD_BYTES + caplen);
@@ -261,17 +244,17 @@ static int write_pcapng(struct ow_writer *w, const struct ow_frame *frame, uint3
 	r = ow_sink_room(w->sink, length, &p, err);
 	if (r < 0)
 		return r;
-	put32(p, 6, big);
-	put32(p + 4, length, big);
-	put32(p + 8, (uint32_t)(w->number % w->options.interfaces), big);
-	put32(p + 12, (uint32_t)(ticks >> 32), big);
-	put32(p + 16, (uint32_t)ticks, big);
-	put32(p + 20, caplen, big);
-	put32(p + 24, frame->len, big);
+	ow_store32(p, 6, big);
+	ow_store32(p + 4, length, big);
+	ow_store32(p + 8, (uint32_t)(w->number % w->options.interfaces), big);
+	ow_store32(p + 12, (uint32_t)(ticks >> 32), big);
+	ow_store32(p + 16, (uint32_t)ticks, big);
+	ow_store32(p + 20, caplen, big);
+	ow_store32(p + 24, frame->len, big);
 	if (caplen)
 		memcpy(p + 28, frame->data, caplen);
 	memset(p + 28 + caplen, 0, padded - caplen);
-	put32(p + length - 4, length, big);
+	ow_store32(p + length - 4, length, big);
 	ow_sink_add(w->sink, length);
 	return 0;
 }
