@@ -235,7 +235,7 @@ bool ow_device_stamp_read(const struct ow_device_format *format, const struct ow
                           struct ow_device_stamp *ret_stamp)
 {
 	*ret_stamp = (struct ow_device_stamp){0};
-	if (frame->linktype != 1 || frame->caplen < ETHERNET_HEADER)
+	if (frame->linktype != OW_LINKTYPE_ETHERNET || frame->caplen < ETHERNET_HEADER)
 		return false;
 	if (format->device == OW_DEVICE_ARISTA)
 		return arista(frame, ret_stamp);
@@ -302,7 +302,7 @@ void ow_device_survey_add(struct ow_device_survey *survey, const struct ow_frame
 {
 	struct ow_device_stamp stamp;
 	uint32_t at;
-	if (frame->linktype != 1 || frame->caplen < ETHERNET_HEADER + FCS_BYTES)
+	if (frame->linktype != OW_LINKTYPE_ETHERNET || frame->caplen < ETHERNET_HEADER + FCS_BYTES)
 		return;
 	bool header = ethertype(frame, &at) == ARISTA_TYPE;
 	if (!is_ip(frame) && !header)

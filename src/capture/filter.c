@@ -2,14 +2,12 @@
 /* Compiles filter expressions to BPF programs with libpcap. */
 #include "capture/filter.h"
 
+#include "capture/frame.h"
 #include <ctype.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LINKTYPE_ETHERNET 1
-#define LINKTYPE_RAW      101
 
 /* Below 104 some DLT_ values differ from the LINKTYPE_ values in files. */
 static const struct {
@@ -17,7 +15,7 @@ static const struct {
 	uint16_t linktype;
 } differing[] = {
 	{DLT_ATM_RFC1483, 100},
-	{DLT_RAW, 101},
+	{DLT_RAW, OW_LINKTYPE_RAW},
 	{DLT_SLIP_BSDOS, 102},
 	{DLT_PPP_BSDOS, 103},
 };
@@ -183,7 +181,7 @@ static int compile_cut(const char *interface, uint16_t linktype, uint32_t snaple
 		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, OW_FILTER_TCP_BYTES, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, snaplen),
 	};
-	const char *tcp = linktype == LINKTYPE_ETHERNET ? TCP " or (vlan and (" TCP " or (vlan and " TCP ")))" : TCP;
+	const char *tcp = linktype == OW_LINKTYPE_ETHERNET ? TCP " or (vlan and (" TCP " or (vlan and " TCP ")))" : TCP;
 	int r = ow_filter_compile(interface, linktype, OW_FILTER_TCP_BYTES, tcp, ret_program, err);
 	if (r < 0)
 		return r;
@@ -228,7 +226,7 @@ static bool looks_at_frames(const char *expression)
 {
 	struct bpf_program program;
 	if (ow_filter_names_link(expression) ||
-	    ow_filter_compile(NULL, LINKTYPE_RAW, UINT16_MAX, expression, &program, NULL) < 0)
+	    ow_filter_compile(NULL, OW_LINKTYPE_RAW, UINT16_MAX, expression, &program, NULL) < 0)
 		return true;
 	pcap_freecode(&program);
 	return false;
@@ -260,7 +258,7 @@ int ow_filter_compile_kernel(const char *interface, uint16_t linktype, uint32_t 
 		pcap_freecode(ret_program);
 		return ow_filter_compile(interface, linktype, snaplen, NULL, ret_program, err);
 	}
-	if (linktype != LINKTYPE_ETHERNET)
+	if (linktype != OW_LINKTYPE_ETHERNET)
 		return 0;
 	r = looks_at_frames(expression) ? prepend(untagged, sizeof untagged / sizeof *untagged, ret_program)
 	                                : prepend(plain_ip, sizeof plain_ip / sizeof *plain_ip, ret_program);

@@ -4,6 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Two LINKTYPE_ values of https://www.tcpdump.org/linktypes.html that more than one file knows. */
+#define OW_LINKTYPE_ETHERNET 1
+#define OW_LINKTYPE_RAW      101
+
 /* One captured frame. The bytes belong to the source and stay valid until its next call. */
 struct ow_frame {
 	int64_t time_ns; /* since the Unix epoch; within +-2^62, so that differences do not overflow */
@@ -11,7 +15,7 @@ struct ow_frame {
 	uint32_t caplen;   /* bytes at data; never more than len */
 	uint32_t len;      /* bytes on the wire (or in the superframe) */
 	uint64_t number;   /* 1-based number of the record in its source */
-	uint16_t linktype; /* LINKTYPE_ value, https://www.tcpdump.org/linktypes.html */
+	uint16_t linktype; /* LINKTYPE_ value */
 	uint32_t after_ms; /* if time_ns is 0: about so long after the last frame with a time, as far as is known */
 };
 

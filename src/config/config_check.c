@@ -14,8 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKTYPE_ETHERNET 1
-
 uint32_t ow_config_horizon(int64_t wait_ns, int64_t interval_ns)
 {
 	int64_t intervals = wait_ns / interval_ns + (wait_ns % interval_ns != 0);
@@ -188,7 +186,7 @@ int ow_config_check_segments(const struct ow_config *c, struct ow_error *err)
 int ow_config_filter(const char *filter, struct ow_error *err)
 {
 	struct ow_packet_filter compiled;
-	int r = ow_packet_filter_compile(NULL, LINKTYPE_ETHERNET, filter, &compiled, err);
+	int r = ow_packet_filter_compile(NULL, OW_LINKTYPE_ETHERNET, filter, &compiled, err);
 	if (r == 0)
 		ow_packet_filter_done(&compiled);
 	return r;

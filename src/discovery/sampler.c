@@ -13,10 +13,9 @@
  * the headers of transport and of what is encrypted (QUIC, RTP), where packets differ; and captures that are cut after
  * 96 bytes have as much.
  */
-#define HASH_BYTES        72u
-#define LINKTYPE_ETHERNET 1
-#define OPEN              2 /* epochs of a vantage: frames around the end of one are slightly out of order */
-#define NO_EPOCH          INT64_MIN
+#define HASH_BYTES 72u
+#define OPEN       2 /* epochs of a vantage: frames around the end of one are slightly out of order */
+#define NO_EPOCH   INT64_MIN
 /* An interface tells how time passes, every few milliseconds. If it skips as much, a clock was set, or the host slept. */
 #define SKIP_NS INT64_C(1000000000)
 
@@ -307,7 +306,7 @@ static inline bool is_to_many(const struct ow_frame *frame, const struct ow_flow
 	static const uint8_t all[6] = {255, 255, 255, 255, 255, 255};
 	return (flow->version == 4 && (flow->dst[0] & 0xf0) == 0xe0) || (flow->version == 6 && flow->dst[0] == 0xff) ||
 	       (flow->version == 4 && memcmp(flow->dst, all, 4) == 0) ||
-	       (frame->linktype == LINKTYPE_ETHERNET && frame->caplen >= 6 && memcmp(frame->data, all, 6) == 0);
+	       (frame->linktype == OW_LINKTYPE_ETHERNET && frame->caplen >= 6 && memcmp(frame->data, all, 6) == 0);
 }
 
 static inline void advance(struct ow_sampler *sampler, int64_t time_ns)

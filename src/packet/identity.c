@@ -566,7 +566,7 @@ uint64_t ow_identity_of_part(const struct ow_identity *identity, const struct ow
 static inline uint32_t plain_offset(const struct ow_frame *frame)
 {
 	const uint8_t *p = frame->data;
-	if (frame->linktype != 1 || frame->caplen < ETHERNET_HEADER + VLAN_TAG + IPV4_HEADER)
+	if (frame->linktype != OW_LINKTYPE_ETHERNET || frame->caplen < ETHERNET_HEADER + VLAN_TAG + IPV4_HEADER)
 		return 0;
 	if (p[12] == 0x08 && p[13] == 0x00)
 		return ETHERNET_HEADER;
@@ -653,7 +653,7 @@ int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_fra
 	uint8_t padded[ETHERNET_MIN] = {0};
 	if (frame->caplen < limit)
 		return -ENODATA;
-	if (frame->linktype == 1 && len < ETHERNET_MIN) {
+	if (frame->linktype == OW_LINKTYPE_ETHERNET && len < ETHERNET_MIN) {
 		if (limit > 0)
 			memcpy(padded, data, limit);
 		data = padded;

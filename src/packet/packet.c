@@ -218,7 +218,7 @@ enum ow_decode ow_packet_decode(const struct ow_frame *frame, bool inner, struct
 	uint32_t caplen = frame->caplen;
 	ret_packet->tunnels = 0;
 	ret_packet->has_tunnel = false;
-	if (frame->linktype == 1 && caplen > 14) {
+	if (frame->linktype == OW_LINKTYPE_ETHERNET && caplen > 14) {
 		uint32_t wire = (frame->len > caplen ? frame->len : caplen) - 14;
 		uint16_t type = ow_load_be16(data + 12);
 		if ((type == 0x0800 || type == 0x86dd) && parse_ip(data + 14, data + caplen, wire, ret_packet) &&

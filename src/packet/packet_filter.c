@@ -7,17 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINKTYPE_ETHERNET 1
-#define LINKTYPE_RAW      101
-#define ETHERNET_HEADER   14u
-#define ETHERNET_MIN      60u /* without FCS; shorter frames are padded on the way */
+#define ETHERNET_HEADER 14u
+#define ETHERNET_MIN    60u /* without FCS; shorter frames are padded on the way */
 
 int ow_packet_filter_compile(const char *name, uint16_t linktype, const char *expression,
                              struct ow_packet_filter *ret_filter, struct ow_error *err)
 {
 	*ret_filter = (struct ow_packet_filter){.linktype = linktype};
 	if (!ow_filter_names_link(expression)) {
-		int r = ow_filter_compile(name, LINKTYPE_RAW, UINT16_MAX, expression, &ret_filter->program, err);
+		int r = ow_filter_compile(name, OW_LINKTYPE_RAW, UINT16_MAX, expression, &ret_filter->program, err);
 		if (r != -EINVAL)
 			return r;
 	}
@@ -83,7 +81,7 @@ const char *ow_packet_filter_caution(const char *expression)
 {
 	struct ow_packet_filter filter;
 	const char *caution = NULL;
-	if (ow_packet_filter_compile(NULL, LINKTYPE_ETHERNET, expression, &filter, NULL) < 0)
+	if (ow_packet_filter_compile(NULL, OW_LINKTYPE_ETHERNET, expression, &filter, NULL) < 0)
 		return NULL;
 	if (ow_packet_filter_sees_changes(&filter))
 		caution = "the filter looks at what routers change (TTL, DSCP, checksum): it may accept a packet at "
@@ -101,7 +99,7 @@ static bool takes_frame(const struct ow_packet_filter *filter, const struct ow_f
 	uint32_t len = frame->len;
 	if (frame->linktype != filter->linktype)
 		return false;
-	if (frame->linktype == LINKTYPE_ETHERNET && len < ETHERNET_MIN)
+	if (frame->linktype == OW_LINKTYPE_ETHERNET && len < ETHERNET_MIN)
 		len = ETHERNET_MIN;
 	return bpf_filter(filter->program.bf_insns, frame->data, len, frame->caplen) != 0;
 }

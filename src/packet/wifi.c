@@ -111,5 +111,5 @@ enum ow_layer ow_decode_cursor_ppi(struct ow_decode_cursor *w)
 		drop_fcs(w);
 	if (linktype == 105)
 		return wifi(w, false);
-	return linktype == 1 ? OW_LAYER_ETHERNET : OW_LAYER_UNKNOWN_LINK;
+	return linktype == OW_LINKTYPE_ETHERNET ? OW_LAYER_ETHERNET : OW_LAYER_UNKNOWN_LINK;
 }

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINKTYPE_RAW 101
-
 struct ow_sim_rows {
 	const struct ow_sim_points *points;
 	FILE *out; /* NULL: not wanted */
@@ -54,7 +52,7 @@ int ow_sim_rows_open(const char *path, const struct ow_sim_points *points, struc
 static void find_flow(const struct ow_wire *wire, struct ow_flow_key *ret_flow)
 {
 	struct ow_frame frame = {
-		.data = wire->head, .caplen = wire->head_len, .len = ow_wire_len(wire), .linktype = LINKTYPE_RAW};
+		.data = wire->head, .caplen = wire->head_len, .len = ow_wire_len(wire), .linktype = OW_LINKTYPE_RAW};
 	struct ow_packet packet;
 	*ret_flow = (struct ow_flow_key){0};
 	if (!wire->frame && ow_packet_decode(&frame, false, &packet) == OW_DECODE_IP)

@@ -26,7 +26,7 @@ int ow_interface_linktype(unsigned hardware)
 	switch (hardware) {
 	case ARPHRD_ETHER:
 	case ARPHRD_LOOPBACK:
-		return OW_INTERFACE_ETHERNET;
+		return OW_LINKTYPE_ETHERNET;
 	case ARPHRD_NONE: /* tun, wireguard */
 	case ARPHRD_PPP:  /* the kernel shows the inner packet */
 	case ARPHRD_RAW_IP:
@@ -35,7 +35,7 @@ int ow_interface_linktype(unsigned hardware)
 	case ARPHRD_SIT:
 	case ARPHRD_IPGRE:
 	case ARPHRD_IP6_GRE:
-		return OW_INTERFACE_RAW;
+		return OW_LINKTYPE_RAW;
 	default:
 		return -ENOTSUP;
 	}

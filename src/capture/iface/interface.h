@@ -6,9 +6,6 @@
 
 /* Private to src/capture/iface: what rings and recordings in the kernel share, and the socket of a recording. */
 
-#define OW_INTERFACE_ETHERNET 1 /* LINKTYPE_ */
-#define OW_INTERFACE_RAW      101
-
 /* The LINKTYPE_ of an interface of this ARPHRD_ type; -ENOTSUP for types that need libpcap. */
 int ow_interface_linktype(unsigned hardware);
 /* Sets request.ifr_name; false if the name is too long for an interface. */

@@ -273,7 +273,7 @@ static int start(struct source *s, const struct ow_iface_options *options, struc
 	if (excluded)
 		return ow_error_set(err, ENOTSUP, "%s: %s", live->name, excluded);
 	int r = ow_interface_open(&s->interface, live, err);
-	if (r == 0 && live->linktype != OW_INTERFACE_ETHERNET)
+	if (r == 0 && live->linktype != OW_LINKTYPE_ETHERNET)
 		r = ow_error_set(err, ENOTSUP, "%s: only Ethernet is recorded in the kernel", live->name);
 	if (r < 0)
 		return r;

@@ -401,7 +401,7 @@ static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_iface_
 	if (header->tp_snaplen)
 		fill_gso(ring, (uint32_t)(header->tp_net - header->tp_mac), frame);
 	if (header->tp_status & TP_STATUS_VLAN_VALID && header->tp_snaplen >= ETHERNET_ADDRESSES &&
-	    live->linktype == OW_INTERFACE_ETHERNET)
+	    live->linktype == OW_LINKTYPE_ETHERNET)
 		put_tag_back(header, &frame->frame);
 	return true;
 }
