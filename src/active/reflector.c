@@ -33,7 +33,6 @@ struct ow_reflector {
 	struct ow_client_table *session, *source;
 	double tokens; /* for all sources */
 	int64_t tokens_ns;
-	struct ow_clock_state clock;
 	uint16_t error; /* the error estimate in replies */
 	int tai_s;
 	struct ow_reflector_counts counts;
@@ -135,7 +134,6 @@ int ow_reflector_fd(const struct ow_reflector *reflector)
 /* A reply leaves later than its T3. The largest difference measured so far is part of its error. */
 void ow_reflector_clock(struct ow_reflector *reflector, const struct ow_clock_state *clock)
 {
-	reflector->clock = *clock;
 	struct ow_clock_state stated = *clock;
 	if (clock->synchronised && clock->error_ns < INT64_MAX / 2)
 		stated.error_ns +=

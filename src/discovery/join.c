@@ -18,7 +18,7 @@ int ow_join_create(int64_t epoch_ns, struct ow_join **ret_join)
 		return -ENOMEM;
 	}
 	join->epoch_ns = epoch_ns;
-	join->settled = join->first = join->latest = INT64_MIN;
+	join->settled = join->first = INT64_MIN;
 	for (unsigned i = 0; i < OW_JOIN_SPANS; i++)
 		join->batch[i].epoch = INT64_MIN;
 	*ret_join = join;
@@ -160,13 +160,7 @@ int ow_join_add(struct ow_join *join, struct ow_vantage_sample *sample)
 	join->counts.incomplete += !m->complete;
 	v->first = sample->epoch < v->first ? sample->epoch : v->first;
 	v->last = sample->epoch > v->last ? sample->epoch : v->last;
-	join->latest = sample->epoch > join->latest ? sample->epoch : join->latest;
 	return 0;
-}
-
-int64_t ow_join_latest(const struct ow_join *join)
-{
-	return join->latest;
 }
 
 /* -- batches -------------------------------------------------------------------------------------------------------- */

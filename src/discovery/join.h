@@ -38,8 +38,6 @@ void ow_join_free(struct ow_join *join);
  * second message of the same vantage and epoch is ignored. -EINVAL: another length of epochs. -ENOMEM.
  */
 int ow_join_add(struct ow_join *join, struct ow_vantage_sample *sample);
-/* The latest epoch of which there is a message; INT64_MIN: none. */
-int64_t ow_join_latest(const struct ow_join *join);
 /* Settles a batch. Epochs rise; those in between are settled, too, unless they are too many. -ENOMEM. */
 int ow_join_settle(struct ow_join *join, int64_t epoch);
 /* What is known by now. To be freed with ow_map_done. */

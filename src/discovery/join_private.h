@@ -143,7 +143,7 @@ struct ow_join_batch { /* what is kept of a batch for loss */
 
 struct ow_join {
 	int64_t epoch_ns, settled; /* the last batch; INT64_MIN: none */
-	int64_t first, latest;     /* the first batch that settles packets, INT64_MIN: none; the latest message */
+	int64_t first;             /* the first batch that settles packets, INT64_MIN: none */
 	struct ow_join_vantage *vantage;
 	uint32_t vantages, room;
 	struct ow_join_pair *pair;

@@ -23,21 +23,6 @@ void ow_map_done(struct ow_map *map)
 	*map = (struct ow_map){.vantage = NULL};
 }
 
-int64_t ow_map_find(const struct ow_map *map, uint32_t from, uint32_t to)
-{
-	uint32_t low = 0, high = map->pairs;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct ow_map_pair *pair = &map->pair[middle];
-		if (pair->from < from || (pair->from == from && pair->to < to))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	bool found = low < map->pairs && map->pair[low].from == from && map->pair[low].to == to;
-	return found ? (int64_t)low : -1;
-}
-
 /* -- estimates ------------------------------------------------------------------------------------------------------ */
 
 /* Wilson's interval of a share p of n trials; n may be infinite. */

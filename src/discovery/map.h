@@ -79,5 +79,3 @@ struct ow_map {
 };
 
 void ow_map_done(struct ow_map *map);
-/* -1: there is no such pair. */
-int64_t ow_map_find(const struct ow_map *map, uint32_t from, uint32_t to);

@@ -59,13 +59,6 @@ int ow_sample_file_read(const char *path, ow_sample_handler *handler, void *arg,
 	return r;
 }
 
-int ow_sample_file_write(FILE *file, const uint8_t *bytes, size_t size)
-{
-	uint8_t head[4];
-	ow_store_le32(head, (uint32_t)size);
-	return fwrite(head, 1, sizeof head, file) == sizeof head && fwrite(bytes, 1, size, file) == size ? 0 : -EIO;
-}
-
 /* -- captures ------------------------------------------------------------------------------------------------------- */
 
 struct taking {

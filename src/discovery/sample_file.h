@@ -2,7 +2,6 @@
 #pragma once
 
 #include "discovery/sampler.h"
-#include <stdio.h>
 
 /*
  * Samples from files: messages (sample_message.h), each with its length before it (4 bytes, little-endian), and captures,
@@ -14,8 +13,6 @@ typedef int ow_sample_handler(void *arg, struct ow_vantage_sample *sample, struc
 bool ow_sample_file_is(const char *path);
 /* Calls the handler for each message, which may take its records. Stops at the first error. */
 int ow_sample_file_read(const char *path, ow_sample_handler *handler, void *arg, struct ow_error *err);
-/* Appends a message to a file. 0 or -EIO. */
-int ow_sample_file_write(FILE *file, const uint8_t *bytes, size_t size);
 
 struct ow_sample_capture {
 	const char *path, *point;

@@ -11,7 +11,6 @@ struct candidate {
 	double share;
 	bool firm;
 	bool old; /* a segment by now */
-	bool chosen;
 	unsigned without;
 };
 

@@ -244,12 +244,10 @@ static double beyond(const struct ow_clock_tracker *t, enum ow_direction directi
 	return p->low_ns + sign_of(direction) * t->drift_ppb * (t->now_s - p->at_s) - level_ns;
 }
 
-static void tell(struct ow_clock_tracker *t, enum ow_clock_event event, enum ow_direction direction, double at_s,
-                 double size_ns)
+static void tell(struct ow_clock_tracker *t, enum ow_clock_event event, double at_s, double size_ns)
 {
 	t->start_s = at_s;
 	t->last.event = event;
-	t->last.event_direction = direction;
 	t->last.event_ns = (int64_t)((uint64_t)t->zero_ns + (uint64_t)(int64_t)(at_s * 1e9));
 	t->last.event_size_ns = size_ns;
 	if (event == OW_CLOCK_STEP)
@@ -284,7 +282,7 @@ static bool find_step(struct ow_clock_tracker *t)
 	    fabs(forth + back) >= STEP_UNLIKE * fmin(fabs(forth), fabs(back)) + slack)
 		return false;
 	double at_s = fmin(latest(t, OW_A_TO_B, 0)->at_s, latest(t, OW_B_TO_A, 0)->at_s);
-	tell(t, OW_CLOCK_STEP, OW_A_TO_B, at_s, (forth - back) / 2);
+	tell(t, OW_CLOCK_STEP, at_s, (forth - back) / 2);
 	t->stepped_s = t->now_s;
 	return true;
 }
@@ -349,7 +347,7 @@ static bool find_route(struct ow_clock_tracker *t, double offset_ns)
 	if (way == OW_DIRECTIONS)
 		return false;
 	double at_s = fmin(latest(t, OW_A_TO_B, ROUTE_POINTS - 1)->at_s, latest(t, OW_B_TO_A, ROUTE_POINTS - 1)->at_s);
-	tell(t, OW_CLOCK_ROUTE, way, at_s, size_ns);
+	tell(t, OW_CLOCK_ROUTE, at_s, size_ns);
 	set_levels(t);
 	double round_trip_ns = t->side[OW_A_TO_B].level_ns + t->side[OW_B_TO_A].level_ns;
 	double slack_ns = (lines.noise_ns[OW_A_TO_B] + lines.noise_ns[OW_B_TO_A]) / 2;

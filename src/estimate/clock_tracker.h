@@ -56,7 +56,6 @@ struct ow_clock_estimate {
 	uint64_t samples, impossible; /* of the last 60 periods */
 	/* The latest event; its time by A's clock, and its size: what B's clock gained, or what the delay gained. */
 	enum ow_clock_event event;
-	enum ow_direction event_direction; /* of a route */
 	int64_t event_ns;
 	double event_size_ns;
 	unsigned steps, routes; /* so far */

@@ -355,11 +355,6 @@ unsigned ow_bus_poll(struct ow_bus *bus, int wait_ms)
 	return handled;
 }
 
-void ow_bus_wake(struct ow_bus *bus)
-{
-	ow_bus_queue_wake(bus->queue);
-}
-
 bool ow_bus_connected(const struct ow_bus *bus)
 {
 	return bus->connected;

@@ -37,8 +37,6 @@ void ow_bus_free(struct ow_bus *bus);
  * Waits up to wait_ms for something to arrive and handles everything that has. Returns the number of messages handled.
  */
 unsigned ow_bus_poll(struct ow_bus *bus, int wait_ms);
-/* Ends a ow_bus_poll that waits; may be called by any thread. */
-void ow_bus_wake(struct ow_bus *bus);
 bool ow_bus_connected(const struct ow_bus *bus);
 /* Polls until there is a connection. -ETIMEDOUT, and the last error of an attempt. */
 int ow_bus_wait(struct ow_bus *bus, int wait_ms, struct ow_error *err);

@@ -11,8 +11,6 @@ struct ow_bus_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t filled;
 	unsigned holders;
-	bool woken;
-	uint64_t dropped;
 	size_t bytes;
 	struct ow_bus_event *first, **end;
 };
@@ -80,7 +78,6 @@ static bool add(struct ow_bus_queue *queue, struct ow_bus_event *event)
 		queue->end = &event->next;
 		queue->bytes += size_of(event);
 	}
-	queue->dropped += !room;
 	pthread_cond_signal(&queue->filled);
 	pthread_mutex_unlock(&queue->lock);
 	return room;
@@ -131,22 +128,12 @@ struct ow_bus_event *ow_bus_queue_take(struct ow_bus_queue *queue, int wait_ms)
 	until.tv_sec += wait_ms / 1000 + ns / OW_NS_PER_S;
 	until.tv_nsec = ns % OW_NS_PER_S;
 	pthread_mutex_lock(&queue->lock);
-	while (!queue->first && !queue->woken && wait_ms > 0 &&
-	       pthread_cond_timedwait(&queue->filled, &queue->lock, &until) == 0)
+	while (!queue->first && wait_ms > 0 && pthread_cond_timedwait(&queue->filled, &queue->lock, &until) == 0)
 		;
 	struct ow_bus_event *first = queue->first;
 	queue->first = NULL;
 	queue->end = &queue->first;
 	queue->bytes = 0;
-	queue->woken = false;
 	pthread_mutex_unlock(&queue->lock);
 	return first;
-}
-
-void ow_bus_queue_wake(struct ow_bus_queue *queue)
-{
-	pthread_mutex_lock(&queue->lock);
-	queue->woken = true;
-	pthread_cond_signal(&queue->filled);
-	pthread_mutex_unlock(&queue->lock);
 }

@@ -24,7 +24,7 @@ struct ow_bus_queue *ow_bus_queue_create(void);
 struct ow_bus_queue *ow_bus_queue_hold(struct ow_bus_queue *queue);
 void ow_bus_queue_release(struct ow_bus_queue *queue);
 
-/* Takes the message. Without memory, or if more than OW_BUS_QUEUE_BYTES wait, the message is dropped and counted. */
+/* Takes the message. Without memory, or if more than OW_BUS_QUEUE_BYTES wait, the message is dropped. */
 void ow_bus_queue_message(struct ow_bus_queue *queue, unsigned connection, unsigned subscription, natsMsg *message);
 void ow_bus_queue_closed(struct ow_bus_queue *queue, unsigned connection);
 void ow_bus_queue_news(struct ow_bus_queue *queue, unsigned connection, const char *text, const char *more);
@@ -32,5 +32,4 @@ void ow_bus_queue_news(struct ow_bus_queue *queue, unsigned connection, const ch
 
 /* Takes all events, waiting up to wait_ms for the first one; NULL if there is none. */
 struct ow_bus_event *ow_bus_queue_take(struct ow_bus_queue *queue, int wait_ms);
-void ow_bus_queue_wake(struct ow_bus_queue *queue);
 void ow_bus_event_free(struct ow_bus_event *event);

@@ -24,7 +24,6 @@ struct sums {
 	double interval_sum;
 	/* Totals of all intervals. */
 	struct ow_flow_measure measure;
-	double time_sum;
 	int64_t first_ns, last_ns;
 };
 
@@ -41,7 +40,6 @@ static void close_interval(struct sums *sums)
 		measure->t_min = measure->large++ ? fmin(measure->t_min, sums->sum[i]) : sums->sum[i];
 	}
 	measure->t_sum = fmax(measure->t_sum, sums->interval_sum);
-	sums->time_sum += sums->interval_sum;
 	sums->interval_sum = 0;
 }
 
@@ -207,7 +205,6 @@ int ow_flow_measure(const char *path, const char *path_b, const struct ow_flow_m
 		close_interval(&sums);
 		struct ow_flow_measure *measure = &sums.measure;
 		measure->length = (double)(sums.last_ns - sums.first_ns) / options->info->params.unit_ns;
-		measure->mean_time = sums.time_sum / (double)measure->packets;
 		measure->ratio_median = measure->ratio_low = NAN;
 		if (path_b)
 			r = measure_ratio(path, path_b, options, measure, err);

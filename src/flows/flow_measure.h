@@ -22,7 +22,6 @@ struct ow_flow_measure {
 	double length;           /* of the capture, in units */
 	double t_min, t_max;     /* in units; t_min of the large flows; 0 if there is none */
 	double t_sum;            /* the largest sum of all times of an interval */
-	double mean_time;        /* of a packet */
 	/*
 	 * Equation 12, for the large flows that are in both captures: its median and its 5 % quantile; NAN if there is
 	 * none.

@@ -41,7 +41,6 @@ struct sum {
 	struct ow_result result;
 	uint64_t rows, unknown, pending, bytes, traffic_bytes, ring_drops;
 	double weight, mean, square; /* of the delays */
-	bool has_min;
 };
 
 struct ow_lab_show {

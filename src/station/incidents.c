@@ -446,14 +446,3 @@ int ow_incidents_update(struct ow_incidents *incidents, int64_t now_ns, const st
 	}
 	return r < 0 ? r : update_silence(incidents, verdict, count, now_ns);
 }
-
-void ow_incidents_count(const struct ow_incidents *incidents, struct ow_incidents_count *ret_count)
-{
-	*ret_count = (struct ow_incidents_count){0};
-	for (uint32_t i = 0; i < incidents->subjects; i++) {
-		const struct subject *subject = &incidents->subject[i];
-		ret_count->subjects += subject->target != NULL;
-		if (subject->open)
-			*(subject->open->kind == OW_INCIDENT_BROKEN ? &ret_count->broken : &ret_count->unmeasured) += 1;
-	}
-}

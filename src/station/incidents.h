@@ -52,8 +52,3 @@ void ow_incidents_free(struct ow_incidents *incidents);
  */
 int ow_incidents_update(struct ow_incidents *incidents, int64_t now_ns, const struct ow_monitor_verdict *verdict,
                         uint32_t count, const char *hops);
-
-struct ow_incidents_count {
-	uint32_t subjects, broken, unmeasured; /* open incidents; subjects without those of points */
-};
-void ow_incidents_count(const struct ow_incidents *incidents, struct ow_incidents_count *ret_count);

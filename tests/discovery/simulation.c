@@ -502,6 +502,14 @@ static void score_pair(const struct simulation *s, const struct ow_map_pair *pai
 	}
 }
 
+static bool is_adjacent(const struct ow_map *map, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i < map->pairs; i++)
+		if (map->pair[i].from == from && map->pair[i].to == to)
+			return map->pair[i].adjacency != OW_NOT_ADJACENT;
+	return false;
+}
+
 static void score_edges(const struct simulation *s, const struct ow_map *map, const uint32_t *place,
                         struct simulation_score *score)
 {
@@ -515,9 +523,8 @@ static void score_edges(const struct simulation *s, const struct ow_map *map, co
 			unsigned class = 0;
 			while (truth->compared / busier < least[class])
 				class ++;
-			int64_t at = place[a] == NONE || place[b] == NONE ? -1 : ow_map_find(map, place[a], place[b]);
 			score->edges[class]++;
-			score->found[class] += at >= 0 && map->pair[at].adjacency != OW_NOT_ADJACENT;
+			score->found[class] += is_adjacent(map, place[a], place[b]);
 		}
 	}
 }

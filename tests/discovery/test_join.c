@@ -114,8 +114,10 @@ static const struct ow_map_pair *pair_of(const struct ow_map *map, const char *f
 		at[1] = strcmp(name, to) == 0 ? i : at[1];
 	}
 	assert_true(at[0] != UINT32_MAX && at[1] != UINT32_MAX);
-	int64_t found = ow_map_find(map, at[0], at[1]);
-	return found < 0 ? NULL : &map->pair[found];
+	for (uint32_t i = 0; i < map->pairs; i++)
+		if (map->pair[i].from == at[0] && map->pair[i].to == at[1])
+			return &map->pair[i];
+	return NULL;
 }
 
 static enum ow_adjacency adjacency(const struct ow_map *map, const char *from, const char *to)
