@@ -2,11 +2,11 @@
 #include "base/retry_writer.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -249,14 +249,9 @@ static void *run(void *arg)
 
 int ow_retry_writer_start(struct ow_retry_writer *w)
 {
-	sigset_t all, old;
-	sigfillset(&all);
-	/* Signals go to the caller's thread. */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int r = pthread_create(&w->thread, NULL, run, w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	int r = ow_thread_start(&w->thread, run, w);
 	w->running = r == 0;
-	return -r;
+	return r;
 }
 
 int ow_retry_writer_create(const struct ow_retry_writer_options *options, struct ow_retry_writer **ret_writer)

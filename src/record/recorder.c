@@ -5,8 +5,8 @@
  */
 #include "record/recorder_private.h"
 
+#include "base/thread.h"
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -153,19 +153,14 @@ static int add_source(struct ow_recorder *recorder, const struct ow_source_optio
 	return r;
 }
 
-/* Signals go to the other threads. */
 static int start(struct ow_recorder *recorder)
 {
-	sigset_t all, before;
 	int r = 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
 	for (unsigned i = 0; i < recorder->members && r == 0; i++) {
-		r = pthread_create(&recorder->member[i]->thread, NULL, ow_recorder_run, recorder->member[i]);
+		r = ow_thread_start(&recorder->member[i]->thread, ow_recorder_run, recorder->member[i]);
 		recorder->member[i]->runs = r == 0;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
+	return r;
 }
 
 static int open_sources(struct ow_recorder *recorder, const struct ow_source_options *sources, unsigned count,

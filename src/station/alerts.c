@@ -6,12 +6,12 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/json_writer.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "station/http_post.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,17 +232,6 @@ static void *run(void *arg)
 /* -- the station's side -----------------------------------------------------------------------------------------------
  */
 
-/* Signals are for the main thread; a connection that ends raises none here. */
-static int start_thread(struct ow_alerts *alerts)
-{
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int r = pthread_create(&alerts->thread, NULL, run, alerts);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
-}
-
 int ow_alerts_start(const char *url, const char *ca, struct ow_alerts **ret_alerts, struct ow_error *err)
 {
 	struct ow_alerts *alerts = calloc(1, sizeof(*alerts));
@@ -261,7 +250,7 @@ int ow_alerts_start(const char *url, const char *ca, struct ow_alerts **ret_aler
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&alerts->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	r = ca && !alerts->ca ? -ENOMEM : start_thread(alerts);
+	r = ca && !alerts->ca ? -ENOMEM : ow_thread_start(&alerts->thread, run, alerts);
 	if (r < 0) {
 		free(alerts->ca);
 		free(alerts);

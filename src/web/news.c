@@ -10,12 +10,12 @@
 #include "base/hash.h"
 #include "base/id_map.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "result/result_json.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -413,14 +413,9 @@ int ow_news_create(struct ow_stores *stores, struct ow_news **ret_news)
 
 int ow_news_start(struct ow_news *news, struct ow_error *err)
 {
-	/* Signals are for the other threads. */
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int code = pthread_create(&news->thread, NULL, run, news);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	news->is_started = code == 0;
-	return code ? ow_error_set(err, code, "no thread for new results: %s", strerror(code)) : 0;
+	int r = ow_thread_start(&news->thread, run, news);
+	news->is_started = r == 0;
+	return r < 0 ? ow_error_set(err, -r, "no thread for new results: %s", strerror(-r)) : 0;
 }
 
 void ow_news_stop(struct ow_news *news)

@@ -3,12 +3,12 @@
 #include "web/verdicts.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "report/verdicts.h"
 #include "station/monitoring.h"
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,14 +226,9 @@ int ow_verdicts_create(const char *path, struct ow_stores *stores, struct ow_ver
 
 int ow_verdicts_start(struct ow_verdicts *verdicts, struct ow_error *err)
 {
-	/* Signals are for the other threads. */
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int code = pthread_create(&verdicts->thread, NULL, run, verdicts);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	verdicts->is_started = code == 0;
-	return code ? ow_error_set(err, code, "no thread for verdicts: %s", strerror(code)) : 0;
+	int r = ow_thread_start(&verdicts->thread, run, verdicts);
+	verdicts->is_started = r == 0;
+	return r < 0 ? ow_error_set(err, -r, "no thread for verdicts: %s", strerror(-r)) : 0;
 }
 
 void ow_verdicts_free(struct ow_verdicts *verdicts)
