@@ -231,14 +231,6 @@ static int by_time(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static int by_id(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 static bool in_order(const struct ow_sighting *sightings, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {
@@ -325,7 +317,7 @@ static int64_t take_out(struct ow_sighting *sightings, size_t count, const struc
 {
 	size_t left = 0, found = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (found < outs && by_id(&sightings[i], &out[found]) == 0)
+		if (found < outs && ow_sighting_by_id_and_time(&sightings[i], &out[found]) == 0)
 			found++;
 		else
 			sightings[left++] = sightings[i];
@@ -335,7 +327,8 @@ static int64_t take_out(struct ow_sighting *sightings, size_t count, const struc
 
 static int subtract_kept(struct ow_sketch *sketch, const struct ow_sketch *other, struct ow_error *err)
 {
-	struct ow_sighting *mine = copy_sorted(sketch, by_id), *theirs = copy_sorted(other, by_id);
+	struct ow_sighting *mine = copy_sorted(sketch, ow_sighting_by_id_and_time),
+			   *theirs = copy_sorted(other, ow_sighting_by_id_and_time);
 	int64_t left = mine && theirs ? take_out(mine, sketch->count, theirs, other->count) : -ENOMEM;
 	free(theirs);
 	if (left < 0) {

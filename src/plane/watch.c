@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A segment's usual delay and loss, and the cumulative sums that detect changes. */
 #include "plane/watch.h"
+
+#include "base/sort.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A smaller spread is below the resolution of the clock. */
@@ -115,12 +116,6 @@ bool ow_watch_usual(const struct ow_plane_watch *watch, double *ret_mean_ns, dou
 	return true;
 }
 
-static int by_value(const void *pa, const void *pb)
-{
-	double a = *(const double *)pa, b = *(const double *)pb;
-	return (a > b) - (a < b);
-}
-
 bool ow_watch_median(const struct ow_plane_watch *watch, double *ret_median_ns)
 {
 	double sorted[OW_WATCH_HISTORY];
@@ -128,7 +123,7 @@ bool ow_watch_median(const struct ow_plane_watch *watch, double *ret_median_ns)
 	if (count < OW_WATCH_LEARN)
 		return false;
 	memcpy(sorted, watch->delay.history, count * sizeof(*sorted));
-	qsort(sorted, count, sizeof(*sorted), by_value);
+	ow_sort_doubles(sorted, count);
 	*ret_median_ns = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 	return true;
 }

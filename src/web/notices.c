@@ -3,15 +3,10 @@
 #include "web/notices.h"
 
 #include "base/array.h"
+#include "base/sort.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int by_value(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
 
 /* The start of the first of the newest `limit` ones; *ret_more: how many that start before or with it are to go. */
 static int find_first(const struct ow_notices *n, int64_t *ret_first_ns, size_t *ret_more)
@@ -22,7 +17,7 @@ static int find_first(const struct ow_notices *n, int64_t *ret_first_ns, size_t 
 		return -ENOMEM;
 	for (size_t i = 0; i < n->count; i++)
 		start[i] = n->notice[i].start_ns;
-	qsort(start, n->count, sizeof *start, by_value);
+	ow_sort_times(start, n->count);
 	*ret_first_ns = start[omitted];
 	while (start[before] < start[omitted])
 		before++;
