@@ -44,7 +44,6 @@ struct session {
 struct ow_prober {
 	struct ow_prober_options options;
 	struct ow_stamp_key key;
-	uint8_t *secret;
 	struct session *session;
 	unsigned sessions;
 	int epoll, timer;
@@ -148,19 +147,6 @@ static int open_all(struct ow_prober *p, struct ow_error *err)
 	return 0;
 }
 
-static int copy_key(struct ow_prober *p, const struct ow_stamp_key *key)
-{
-	if (!key)
-		return 0;
-	p->secret = malloc(key->size);
-	if (!p->secret)
-		return -ENOMEM;
-	memcpy(p->secret, key->bytes, key->size);
-	p->key = (struct ow_stamp_key){p->secret, key->size};
-	p->options.key = &p->key;
-	return 0;
-}
-
 static void set_timer(struct ow_prober *p, int64_t at_ns)
 {
 	struct itimerspec at = {.it_value = {at_ns / OW_NS_PER_S, at_ns % OW_NS_PER_S}};
@@ -183,7 +169,9 @@ int ow_prober_create(const struct ow_prober_options *options, struct ow_prober *
 	p->epoll = p->timer = -1;
 	for (unsigned i = 0; i < p->sessions; i++)
 		p->session[i].fd = -1;
-	r = copy_key(p, options->key) < 0 ? ow_error_set(err, ENOMEM, "out of memory") : open_all(p, err);
+	p->options.key = options->key ? &p->key : NULL;
+	r = ow_stamp_key_copy(options->key, &p->key) < 0 ? ow_error_set(err, ENOMEM, "out of memory")
+	                                                 : open_all(p, err);
 	if (r < 0) {
 		ow_prober_free(p);
 		return r;
@@ -215,9 +203,7 @@ void ow_prober_free(struct ow_prober *prober)
 		close(prober->timer);
 	if (prober->epoll >= 0)
 		close(prober->epoll);
-	if (prober->secret)
-		explicit_bzero(prober->secret, prober->key.size);
-	free(prober->secret);
+	ow_stamp_key_done(&prober->key);
 	free(prober->session);
 	free(prober);
 }

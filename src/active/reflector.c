@@ -27,7 +27,6 @@
 struct ow_reflector {
 	struct ow_reflector_options options;
 	struct ow_stamp_key key;
-	uint8_t *secret;
 	int epoll, fd[SOCKETS];
 	unsigned sockets;
 	struct ow_client_table *session, *source;
@@ -70,19 +69,6 @@ static int open_sockets(struct ow_reflector *f, struct ow_error *err)
 	return f->sockets ? 0 : r < 0 ? r : r6;
 }
 
-static int copy_key(struct ow_reflector *f, const struct ow_stamp_key *key)
-{
-	if (!key)
-		return 0;
-	f->secret = malloc(key->size);
-	if (!f->secret)
-		return -ENOMEM;
-	memcpy(f->secret, key->bytes, key->size);
-	f->key = (struct ow_stamp_key){f->secret, key->size};
-	f->options.key = &f->key;
-	return 0;
-}
-
 int ow_reflector_create(const struct ow_reflector_options *options, struct ow_reflector **ret_reflector,
                         struct ow_error *err)
 {
@@ -90,11 +76,12 @@ int ow_reflector_create(const struct ow_reflector_options *options, struct ow_re
 	if (!f)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	f->options = *options;
+	f->options.key = options->key ? &f->key : NULL;
 	f->epoll = epoll_create1(EPOLL_CLOEXEC);
 	int r = f->epoll < 0 ? ow_error_set(err, errno, "epoll: %s", strerror(errno)) : 0;
-	if (r == 0 &&
-	    (copy_key(f, options->key) < 0 || ow_client_table_create(PLACES, IDLE_NS, options->seed, &f->session) < 0 ||
-	     ow_client_table_create(PLACES, IDLE_NS, ~options->seed, &f->source) < 0))
+	if (r == 0 && (ow_stamp_key_copy(options->key, &f->key) < 0 ||
+	               ow_client_table_create(PLACES, IDLE_NS, options->seed, &f->session) < 0 ||
+	               ow_client_table_create(PLACES, IDLE_NS, ~options->seed, &f->source) < 0))
 		r = ow_error_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = open_sockets(f, err);
@@ -120,9 +107,7 @@ void ow_reflector_free(struct ow_reflector *reflector)
 		close(reflector->epoll);
 	ow_client_table_free(reflector->session);
 	ow_client_table_free(reflector->source);
-	if (reflector->secret)
-		explicit_bzero(reflector->secret, reflector->key.size);
-	free(reflector->secret);
+	ow_stamp_key_done(&reflector->key);
 	free(reflector);
 }
 

@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define COVERED       96          /* octets that the HMAC of the base covers */
 #define NTP_UNIX      2208988800u /* seconds from 1900 to 1970 */
@@ -26,6 +28,29 @@ static const struct layout {
 static const struct layout *layout_of(const struct ow_stamp_key *key)
 {
 	return &layouts[key != NULL];
+}
+
+/* -- keys --------------------------------------------------------------------------------------------------------- */
+
+int ow_stamp_key_copy(const struct ow_stamp_key *key, struct ow_stamp_key *ret_copy)
+{
+	*ret_copy = (struct ow_stamp_key){NULL, 0};
+	if (!key)
+		return 0;
+	uint8_t *bytes = malloc(key->size);
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes, key->bytes, key->size);
+	*ret_copy = (struct ow_stamp_key){bytes, key->size};
+	return 0;
+}
+
+void ow_stamp_key_done(struct ow_stamp_key *copy)
+{
+	void *bytes = (void *)(uintptr_t)copy->bytes;
+	if (bytes)
+		explicit_bzero(bytes, copy->size);
+	free(bytes);
 }
 
 /* -- HMAC --------------------------------------------------------------------------------------------------------- */

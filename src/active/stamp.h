@@ -62,6 +62,9 @@ struct ow_stamp_key {
 	const uint8_t *bytes;
 	size_t size;
 };
+/* key: may be NULL. Done also erases the bytes. */
+int ow_stamp_key_copy(const struct ow_stamp_key *key, struct ow_stamp_key *ret_copy);
+void ow_stamp_key_done(struct ow_stamp_key *copy);
 
 struct ow_stamp_probe {
 	uint32_t sequence;

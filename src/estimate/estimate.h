@@ -3,6 +3,7 @@
 
 #include "estimate/reason.h"
 #include "synopsis/synopsis.h"
+#include <math.h>
 #include <oneway/result.h>
 
 /* Estimates from two synopses: each value has a 95 % interval of confidence or the reason why there is none. */
@@ -50,6 +51,22 @@ static inline struct ow_value ow_value_exact(double value)
 static inline struct ow_value ow_value_none(enum ow_reason reason)
 {
 	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
+}
+
+/* Adds to a delay and its interval. */
+static inline void ow_value_shift(struct ow_value *value, double by_ns)
+{
+	if (value->status == OW_VALUE_NONE)
+		return;
+	value->value += by_ns;
+	value->low += by_ns;
+	value->high += by_ns;
+}
+
+/* number: the value, or a bound of its interval. NAN if there is none. */
+static inline double ow_value_known(const struct ow_value *value, double number)
+{
+	return value->status == OW_VALUE_NONE ? NAN : number;
 }
 
 /* Converts a number of packets to an integer. A peer's number may be out of range, where a cast is undefined. */

@@ -186,15 +186,6 @@ bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns,
 	return true;
 }
 
-static void shift_value(struct ow_value *value, double by_ns)
-{
-	if (value->status == OW_VALUE_NONE)
-		return;
-	value->value += by_ns;
-	value->low += by_ns;
-	value->high += by_ns;
-}
-
 void ow_comparison_correct(struct ow_comparison *c)
 {
 	struct ow_outcome *o = &c->outcome;
@@ -205,9 +196,9 @@ void ow_comparison_correct(struct ow_comparison *c)
 	c->x->sinks.clock(c->x->sinks.arg, &clock, r);
 	o->floor = clock.floor;
 	double added_ns = (double)ow_result_clock_added_ns(r);
-	shift_value(&r->mean_ns, added_ns);
+	ow_value_shift(&r->mean_ns, added_ns);
 	for (int q = 0; q < OW_QUANTILES; q++)
-		shift_value(&r->quantile_ns[q], added_ns);
+		ow_value_shift(&r->quantile_ns[q], added_ns);
 }
 
 void ow_comparison_done(struct ow_comparison *c)

@@ -5,6 +5,13 @@
 
 /* Numbers of a given number of bits, one after the other, the lowest bit first. */
 
+/* A number modulo 2^bits as a signed one. */
+static inline double ow_bits_signed(uint64_t number, unsigned bits)
+{
+	unsigned shift = 64 - bits;
+	return (double)((int64_t)(number << shift) >> shift);
+}
+
 struct ow_bits_writer {
 	uint8_t *to; /* the caller has made room for everything that is written */
 	uint64_t held;

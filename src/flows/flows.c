@@ -163,15 +163,6 @@ static bool has_banks(const struct ow_flows *flows)
 	return false;
 }
 
-static void shift(struct ow_value *value, double offset_ns)
-{
-	if (value->status == OW_VALUE_NONE)
-		return;
-	value->value += offset_ns;
-	value->low += offset_ns;
-	value->high += offset_ns;
-}
-
 int ow_flows_estimate(const struct ow_flows *flows, const struct ow_flows_options *options,
                       struct ow_flow_estimate *ret_estimates, struct ow_error *err)
 {
@@ -181,7 +172,7 @@ int ow_flows_estimate(const struct ow_flows *flows, const struct ow_flows_option
 	if (estimator == OW_FLOWS_COLATE) {
 		int r = ow_flows_colate(flows, options, ret_estimates, err);
 		for (size_t f = 0; r == 0 && f < flows->flows; f++)
-			shift(&ret_estimates[f].mean_ns, (double)flows->offset_ns);
+			ow_value_shift(&ret_estimates[f].mean_ns, (double)flows->offset_ns);
 		return r;
 	}
 	return estimate_banks(flows, options, ret_estimates, err);

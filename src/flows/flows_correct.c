@@ -4,6 +4,7 @@
  * that are far apart. Of the numbers that a counter can mean, this takes the one next to what is likely: heavy flows have
  * counters of their own, of 64 bits, and the packets of other flows take about as long.
  */
+#include "flows/bits.h"
 #include "flows/flows.h"
 
 #include <errno.h>
@@ -15,16 +16,11 @@ struct likely {
 	double packets, delay_ns;
 };
 
-static double signed_of(uint64_t number, unsigned bits)
-{
-	unsigned shift = 64 - bits;
-	return (double)((int64_t)(number << shift) >> shift);
-}
-
 /* The number next to `expected` that is `number` modulo 2^bits. */
 static double next_to(double expected, uint64_t number, unsigned bits)
 {
-	double value = signed_of(number, bits), size = ldexp(1, (int)bits), turns = round((expected - value) / size);
+	double value = ow_bits_signed(number, bits), size = ldexp(1, (int)bits),
+	       turns = round((expected - value) / size);
 	return isfinite(turns) ? value + size * turns : value;
 }
 

@@ -3,17 +3,11 @@
  * Computes the difference of two recordings: the sum of the delays in each counter, if both points put the same packets
  * there.
  */
+#include "flows/bits.h"
 #include "flows/flows.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-/* A number modulo 2^bits as a signed one. */
-static double signed_of(uint64_t number, unsigned bits)
-{
-	unsigned shift = 64 - bits;
-	return (double)((int64_t)(number << shift) >> shift);
-}
 
 static uint32_t low_bits(unsigned bits)
 {
@@ -26,7 +20,7 @@ static void settle(struct ow_flows_layer *layer, uint32_t c, uint32_t unit_ns, u
 	/* With a random j the points do not put the same packets into a counter: only the totals can agree. */
 	bool random = layer->layer.form == OW_COLATE_RANDOM, equal = layer->packets[0] == layer->packets[1];
 	bool checked = !random && (layer->check_off || layer->count_off);
-	layer->delay_ns[c] = signed_of(layer->sum_off[c], layer->layer.bits) * unit_ns;
+	layer->delay_ns[c] = ow_bits_signed(layer->sum_off[c], layer->layer.bits) * unit_ns;
 	layer->clean[c] =
 		checked ? (!layer->check_off || !(layer->check_off[c] & low_bits(check_bits))) &&
 				  (!layer->count_off || !(layer->count_off[c] & low_bits(layer->layer.count_bits)))

@@ -71,14 +71,6 @@ static void put_clock(struct ow_json *json, const struct ow_match_report *report
 	ow_json_end(json);
 }
 
-static void put_pair(struct ow_json *json, const char *name, const uint64_t count[OW_SIDES])
-{
-	ow_json_object(json, name);
-	ow_json_count(json, "a", count[OW_SIDE_A]);
-	ow_json_count(json, "b", count[OW_SIDE_B]);
-	ow_json_end(json);
-}
-
 /* The members that only directions and hops have. */
 static void put_more(struct ow_json *json, const struct ow_match_report *report, enum ow_direction direction)
 {
@@ -287,11 +279,11 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 	ow_json_integer(&json, "window_ns", report->window_ns);
 	put_direction(&json, "a_to_b", report, OW_A_TO_B);
 	put_direction(&json, "b_to_a", report, OW_B_TO_A);
-	put_pair(&json, "unclassified", report->unclassified);
-	put_pair(&json, "outside_overlap", report->outside_overlap);
-	put_pair(&json, "skipped", report->skipped);
-	put_pair(&json, "dropped", report->dropped);
-	put_pair(&json, "filtered", report->filtered);
+	ow_json_sides(&json, "unclassified", report->unclassified);
+	ow_json_sides(&json, "outside_overlap", report->outside_overlap);
+	ow_json_sides(&json, "skipped", report->skipped);
+	ow_json_sides(&json, "dropped", report->dropped);
+	ow_json_sides(&json, "filtered", report->filtered);
 	put_holes(&json, report);
 	if (path)
 		put_path(&json, path);

@@ -145,3 +145,11 @@ void ow_json_result_partly(struct ow_json *json, const char *name, const struct 
 	put_members(json, result, has_min, has_max);
 	ow_json_end(json);
 }
+
+void ow_json_sides(struct ow_json *json, const char *name, const uint64_t count[OW_SIDES])
+{
+	ow_json_object(json, name);
+	ow_json_count(json, "a", count[OW_SIDE_A]);
+	ow_json_count(json, "b", count[OW_SIDE_B]);
+	ow_json_end(json);
+}

@@ -20,6 +20,8 @@ void ow_json_percentiles(struct ow_json *json, const struct ow_percentile *perce
 /* Only its members. */
 void ow_json_result_members(struct ow_json *json, const struct ow_result *result);
 
+/* {"a": ..., "b": ...} */
+void ow_json_sides(struct ow_json *json, const char *name, const uint64_t count[OW_SIDES]);
 /* The value, NAN (null in JSON) if there is none. */
 double ow_json_known(const struct ow_value *value);
 /* The 95 % interval as a range; null if there is no value. */

@@ -4,14 +4,6 @@
 #include "sim/output.h"
 #include "sim/sim.h"
 
-static void put_sides(struct ow_json *json, const char *name, const uint64_t count[OW_SIDES])
-{
-	ow_json_object(json, name);
-	ow_json_count(json, "a", count[OW_SIDE_A]);
-	ow_json_count(json, "b", count[OW_SIDE_B]);
-	ow_json_end(json);
-}
-
 static void put_clock(struct ow_json *json, const struct ow_sim_truth *truth)
 {
 	ow_json_object(json, "clock");
@@ -43,9 +35,9 @@ static void put_truth(FILE *out, const struct ow_sim_truth *truth)
 	put_clock(&json, truth);
 	ow_json_integer(&json, "first_ns", truth->first_ns);
 	ow_json_integer(&json, "last_ns", truth->last_ns);
-	put_sides(&json, "records", truth->records);
-	put_sides(&json, "outside", truth->outside);
-	put_sides(&json, "superframes", truth->superframes);
+	ow_json_sides(&json, "records", truth->records);
+	ow_json_sides(&json, "outside", truth->outside);
+	ow_json_sides(&json, "superframes", truth->superframes);
 	ow_json_count(&json, "queue_drops", truth->dropped);
 	ow_json_count(&json, "retransmitted", truth->retransmitted);
 	ow_json_count(&json, "identical", truth->identical);

@@ -48,16 +48,10 @@ void ow_event_row_bind(const struct ow_statement *statement, int64_t lane, const
 	ow_bind_integer(statement, OMITTED, (int64_t)(event->omitted & INT64_MAX));
 }
 
-static const char *text_of(const struct ow_statement *statement, int column)
-{
-	const char *text = ow_column_text(statement, column);
-	return text ? text : "";
-}
-
 bool ow_event_row_read(const struct ow_statement *statement, struct ow_flow_event *event)
 {
 	struct ow_scope_event *e = &event->scope;
-	const char *kind = text_of(statement, KIND);
+	const char *kind = ow_column_string(statement, KIND);
 	double share = ow_column_real(statement, SHARE);
 	int64_t flows = ow_column_integer(statement, FLOWS), omitted = ow_column_integer(statement, OMITTED);
 	int64_t ttl = ow_column_integer(statement, TTL);
@@ -74,5 +68,5 @@ bool ow_event_row_read(const struct ow_statement *statement, struct ow_flow_even
 	e->share = isfinite(share) ? share : 0;
 	event->omitted = omitted < 0 ? 0 : (uint64_t)omitted;
 	event->last = false;
-	return ow_flow_event_set_network(event, text_of(statement, NETWORK));
+	return ow_flow_event_set_network(event, ow_column_string(statement, NETWORK));
 }

@@ -14,12 +14,6 @@
 	" m.start_ns + 60000000000 + (SELECT length_ns FROM minute WHERE lane = m.lane AND start_ns = m.start_ns)"   \
 	" ORDER BY next_ns DESC LIMIT ?3"
 
-static const char *text_of(const struct ow_statement *statement, int column)
-{
-	const char *text = ow_column_text(statement, column);
-	return text ? text : "";
-}
-
 int ow_postgres_gaps(struct ow_postgres_writer *writer, int64_t since_ns, int64_t until_ns, unsigned limit,
                      ow_postgres_each_gap *each, void *arg, struct ow_error *err)
 {
@@ -33,8 +27,8 @@ int ow_postgres_gaps(struct ow_postgres_writer *writer, int64_t since_ns, int64_
 	ow_bind_integer(statement, 2, until_ns);
 	ow_bind_integer(statement, 3, limit);
 	while ((step = ow_step(statement)) == OW_STEP_ROW) {
-		struct ow_postgres_gap gap = {.from = text_of(statement, 0),
-		                              .to = text_of(statement, 1),
+		struct ow_postgres_gap gap = {.from = ow_column_string(statement, 0),
+		                              .to = ow_column_string(statement, 1),
 		                              .since_ns = ow_column_integer(statement, 2),
 		                              .until_ns = ow_column_integer(statement, 3)};
 		each(arg, &gap);

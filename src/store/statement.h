@@ -113,6 +113,13 @@ static inline const char *ow_column_text(const struct ow_statement *s, int colum
 	return s->kind->text(s->handle, column);
 }
 
+/* Empty if it is NULL. */
+static inline const char *ow_column_string(const struct ow_statement *s, int column)
+{
+	const char *text = ow_column_text(s, column);
+	return text ? text : "";
+}
+
 static inline const void *ow_column_bytes(const struct ow_statement *s, int column, size_t *ret_size)
 {
 	return s->kind->bytes(s->handle, column, ret_size);

@@ -20,14 +20,9 @@
 #define FILE_BYTES ((size_t)4 << 20)
 #define BLOCK      16384
 
-static const char *header(struct MHD_Connection *connection, const char *name)
-{
-	return ow_mhd.lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
-
 static bool takes_gzip(struct MHD_Connection *connection)
 {
-	const char *accepted = header(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+	const char *accepted = ow_mhd_header(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING);
 	const char *gzip = accepted ? strstr(accepted, "gzip") : NULL;
 	return gzip && strncmp(gzip, "gzip;q=0", 8) != 0;
 }
@@ -118,7 +113,7 @@ enum MHD_Result ow_answer_error(struct MHD_Connection *connection, unsigned stat
 
 static enum MHD_Result send_asset(struct MHD_Connection *connection, const struct ow_asset *asset)
 {
-	const char *known = header(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+	const char *known = ow_mhd_header(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
 	bool is_known = known && strstr(known, asset->etag), gzip = !is_known && asset->gzip && takes_gzip(connection);
 	const unsigned char *bytes = gzip ? asset->gzip : asset->bytes;
 	struct MHD_Response *response =

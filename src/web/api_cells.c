@@ -12,11 +12,6 @@
 
 const char *const ow_cell_state_name[] = {"good", "partial", "delay", "loss", "unknown"};
 
-static double value_of(const struct ow_value *v, double number)
-{
-	return v->status == OW_VALUE_NONE ? NAN : number;
-}
-
 /* -- state -------------------------------------------------------------------------------------------------------- */
 
 static void judge_unknown(struct ow_cell *c)
@@ -71,10 +66,10 @@ static void fill(struct ow_cell *c, const struct ow_stored_sum *sum)
 	c->loss = ow_stored_sum_loss(sum);
 	c->mean = ow_stored_sum_mean(sum);
 	c->min = ow_stored_sum_min(sum);
-	c->p50 = value_of(&p50, p50.value);
-	c->p99 = value_of(&p99, p99.value);
-	c->p99_low = value_of(&p99, p99.low);
-	c->p99_high = value_of(&p99, p99.high);
+	c->p50 = ow_value_known(&p50, p50.value);
+	c->p99 = ow_value_known(&p99, p99.value);
+	c->p99_low = ow_value_known(&p99, p99.low);
+	c->p99_high = ow_value_known(&p99, p99.high);
 	c->availability = ow_stored_sum_availability(sum);
 	c->last_ns = sum->last_ns;
 }
@@ -110,8 +105,8 @@ static int add_usual(struct ow_call *call, struct ow_cell *by_lane, struct ow_er
 		return r;
 	for (size_t i = 0; i < sums.count; i++) {
 		struct ow_value p99 = ow_stored_sum_quantile(&sums.sum[i], 0.99);
-		by_lane[sums.sum[i].lane].usual_p99 = value_of(&p99, p99.value);
-		by_lane[sums.sum[i].lane].usual_p99_high = value_of(&p99, p99.high);
+		by_lane[sums.sum[i].lane].usual_p99 = ow_value_known(&p99, p99.value);
+		by_lane[sums.sum[i].lane].usual_p99_high = ow_value_known(&p99, p99.high);
 	}
 	ow_stored_sums_done(&sums);
 	return ow_stored_choose(call->stored, &call->filter, err);

@@ -152,11 +152,6 @@ static double missing_in(const struct series *s, size_t bin)
 	return s->length_ns > 0 && from < to ? (double)((to - from) / s->length_ns) : 0;
 }
 
-static double known(const struct ow_value *v, double number)
-{
-	return v->status == OW_VALUE_NONE ? NAN : number;
-}
-
 enum number {
 	MIN,
 	P50,
@@ -206,11 +201,11 @@ static void delays_of(const struct ow_stored_sum *sum, double value[NUMBERS])
 	value[MIN] = ow_stored_sum_min(sum);
 	value[MAX] = ow_stored_sum_max(sum);
 	value[MEAN] = ow_stored_sum_mean(sum);
-	value[P50] = known(&p50, p50.value);
-	value[P90] = known(&p90, p90.value);
-	value[P99] = known(&p99, p99.value);
-	value[P99_LOW] = known(&p99, p99.low);
-	value[P99_HIGH] = known(&p99, p99.high);
+	value[P50] = ow_value_known(&p50, p50.value);
+	value[P90] = ow_value_known(&p90, p90.value);
+	value[P99] = ow_value_known(&p99, p99.value);
+	value[P99_LOW] = ow_value_known(&p99, p99.low);
+	value[P99_HIGH] = ow_value_known(&p99, p99.high);
 	value[MEAN_LOW] = extreme(&sum->mean, false);
 	value[MEAN_HIGH] = extreme(&sum->mean, true);
 	value[P99_WORST] = extreme(&sum->p99_ns, true);

@@ -20,5 +20,11 @@ struct ow_mhd {
 };
 extern struct ow_mhd ow_mhd;
 
+/* A header of the request; NULL: there is none. */
+static inline const char *ow_mhd_header(struct MHD_Connection *connection, const char *name)
+{
+	return ow_mhd.lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
 /* Loads the library, once. */
 int ow_mhd_load(bool with_tls, struct ow_error *err);

@@ -109,11 +109,6 @@ void ow_web_tick(struct ow_web *web)
 
 /* -- who may ask -------------------------------------------------------------------------------------------------- */
 
-static const char *header(struct MHD_Connection *connection, const char *name)
-{
-	return ow_mhd.lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
-
 /*
  * A page of another site can make a browser ask a server of this host under a name of its own (DNS rebinding). So on this
  * host alone, the name has to be one of this host; elsewhere TLS checks it.
@@ -166,7 +161,7 @@ static bool is_allowed(const struct ow_web *web, struct MHD_Connection *connecti
 		return true;
 	if (has_certificate(web, connection))
 		return true;
-	const char *bearer = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
+	const char *bearer = ow_mhd_header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
 	const char *cookie = ow_mhd.lookup_connection_value(connection, MHD_COOKIE_KIND, COOKIE);
 	return o->token && ((bearer && strncasecmp(bearer, "Bearer ", 7) == 0 && is_equal(bearer + 7, o->token)) ||
 	                    (cookie && is_equal(cookie, web->cookie)));
@@ -230,7 +225,7 @@ static enum MHD_Result stream(struct ow_web *web, struct MHD_Connection *connect
 {
 	struct ow_news_client *client;
 	struct ow_error err;
-	int r = ow_news_join(ow_api_news(web->api), query, header(connection, "Last-Event-ID"), &client, &err);
+	int r = ow_news_join(ow_api_news(web->api), query, ow_mhd_header(connection, "Last-Event-ID"), &client, &err);
 	if (r < 0)
 		return ow_answer_error(connection, r == -EINVAL ? 400 : 503, err.text);
 	note(web, socket_of(connection), true, INT64_MAX);
@@ -259,7 +254,7 @@ static enum MHD_Result check(struct ow_web *web, struct MHD_Connection *connecti
 	struct ow_error err;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return ow_answer_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
-	if (!is_own_name(web, header(connection, MHD_HTTP_HEADER_HOST)))
+	if (!is_own_name(web, ow_mhd_header(connection, MHD_HTTP_HEADER_HOST)))
 		return ow_answer_error(connection, 421, "this is not the name of this server: use localhost");
 	if (!peer || !ow_limits_allow(web->limits, peer->client_addr, 1, now_ns))
 		return ow_answer_error(connection, 429, "too many requests from this address");
@@ -289,8 +284,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 	if (!request || *upload_size)
 		return MHD_NO;
 	bool is_plain = (strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0) &&
-	                !header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH) &&
-	                !header(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	                !ow_mhd_header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH) &&
+	                !ow_mhd_header(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
 	if (is_plain && !request->is_begun) {
 		request->is_begun = true;
 		return MHD_YES;
