@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/state_file.h"
+#include "base/text.h"
 #include "exchange/session.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -89,18 +90,14 @@ int ow_revoked_parse(struct ow_revoked *revoked, const char *text, struct ow_err
 
 char *ow_revoked_text(const struct ow_revoked *revoked)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct ow_text text;
+	FILE *out = ow_text_open(&text);
 	if (!out)
 		return NULL;
 	fputs("# name, least generation that is good\n", out);
 	for (size_t i = 0; i < revoked->count; i++)
 		fprintf(out, "%s %" PRIu64 "\n", revoked->name[i].name, revoked->name[i].least);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return ow_text_close(&text);
 }
 
 int ow_revoked_load(struct ow_revoked *revoked, const char *path, struct ow_error *err)

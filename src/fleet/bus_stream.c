@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "base/time.h"
 #include <errno.h>
 #include <jansson.h>
@@ -237,9 +238,8 @@ static void pass_on(void *arg, const struct ow_bus_message *message)
 /* A consumer that the server forgets by itself. */
 static char *consumer_text(const char *stream, const char *filter, bool last)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct ow_text text;
+	FILE *out = ow_text_open(&text);
 	if (!out)
 		return NULL;
 	struct ow_json json = {.out = out};
@@ -255,10 +255,7 @@ static char *consumer_text(const char *stream, const char *filter, bool last)
 	ow_json_flag(&json, "mem_storage", true);
 	ow_json_end(&json);
 	ow_json_end(&json);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return ow_text_close(&text);
 }
 
 static int create_consumer(struct ow_bus *bus, const char *stream, const char *filter, bool last, char ret_name[80],

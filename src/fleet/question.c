@@ -2,6 +2,7 @@
 #include "fleet/question.h"
 
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include <jansson.h>
 #include <stdlib.h>
@@ -19,19 +20,10 @@ static const struct {
              {"to", offsetof(struct ow_question, to)}};
 #define NAMES (sizeof names / sizeof *names)
 
-static char *finish(FILE *out, char **text)
-{
-	if (fclose(out) == 0)
-		return *text;
-	free(*text);
-	return NULL;
-}
-
 char *ow_question_text(const struct ow_question *q)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct ow_text text;
+	FILE *out = ow_text_open(&text);
 	if (!out)
 		return NULL;
 	struct ow_json json = {.out = out};
@@ -42,7 +34,7 @@ char *ow_question_text(const struct ow_question *q)
 	for (size_t i = 0; *q->segment && i < NAMES; i++)
 		ow_json_string(&json, names[i].name, (const char *)q + names[i].offset);
 	ow_json_end(&json);
-	return finish(out, &text);
+	return ow_text_close(&text);
 }
 
 static bool read_period(const char *name, enum ow_period *ret_period)
@@ -87,9 +79,8 @@ bool ow_question_read(const void *data, size_t size, struct ow_question *ret_que
 
 char *ow_answer_text(const struct ow_answer *answer)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct ow_text text;
+	FILE *out = ow_text_open(&text);
 	if (!out)
 		return NULL;
 	struct ow_json json = {.out = out};
@@ -99,7 +90,7 @@ char *ow_answer_text(const struct ow_answer *answer)
 	if (*answer->error)
 		ow_json_string(&json, "error", answer->error);
 	ow_json_end(&json);
-	return finish(out, &text);
+	return ow_text_close(&text);
 }
 
 bool ow_answer_read(const void *data, size_t size, struct ow_answer *ret_answer)

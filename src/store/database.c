@@ -7,6 +7,7 @@
 #include "store/database.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "store/event_row.h"
 #include "store/row.h"
 #include "store/sample_row.h"
@@ -202,35 +203,21 @@ static int recognise(const struct ow_database *d, struct ow_error *err)
 	return (int)version;
 }
 
-/* Statements that are built from parts. */
-struct text {
-	char *sql;
-	size_t size;
-	FILE *out;
-};
-
-static int text_open(struct text *text, const struct ow_database *d, struct ow_error *err)
+/* Runs statements that were built from parts. */
+static int run_text(struct ow_text *text, const struct ow_database *d, struct ow_error *err)
 {
-	*text = (struct text){.sql = NULL};
-	text->out = open_memstream(&text->sql, &text->size);
-	return text->out ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", d->path);
-}
-
-static int text_run(struct text *text, const struct ow_database *d, struct ow_error *err)
-{
-	int r = fclose(text->out) == 0 ? ow_database_run(d, text->sql, err)
-	                               : ow_error_set(err, ENOMEM, "%s: out of memory", d->path);
-	free(text->sql);
+	char *sql = ow_text_close(text);
+	int r = sql ? ow_database_run(d, sql, err) : ow_error_set(err, ENOMEM, "%s: out of memory", d->path);
+	free(sql);
 	return r;
 }
 
 /* Converts the previous version to this one. first: what the file had at first. */
 static int migrate(const struct ow_database *d, int first, int version, struct ow_error *err)
 {
-	struct text text;
-	int r = text_open(&text, d, err);
-	if (r < 0)
-		return r;
+	struct ow_text text;
+	if (!ow_text_open(&text))
+		return ow_error_set(err, ENOMEM, "%s: out of memory", d->path);
 	if (version >= 2 && version - 2 < MIGRATIONS)
 		fputs(migrations[version - 2], text.out);
 	for (int p = 0; p < OW_PERIODS; p++) {
@@ -239,7 +226,7 @@ static int migrate(const struct ow_database *d, int first, int version, struct o
 		else if (version == SUMS_SINCE)
 			put_table(text.out, (enum ow_period)p);
 	}
-	return text_run(&text, d, err);
+	return run_text(&text, d, err);
 }
 
 static int make_schema(const struct ow_database *d, struct ow_error *err)
@@ -249,16 +236,15 @@ static int make_schema(const struct ow_database *d, struct ow_error *err)
 	         "INSERT INTO meta VALUES ('created_ns', %lld), ('created_by', 'oneway %s');"
 	         "PRAGMA application_id = %d",
 	         (long long)ow_clock_real_ns(), ow_version(), APPLICATION_ID);
-	struct text text;
-	int r = text_open(&text, d, err);
-	if (r < 0)
-		return r;
+	struct ow_text text;
+	if (!ow_text_open(&text))
+		return ow_error_set(err, ENOMEM, "%s: out of memory", d->path);
 	fputs(schema, text.out);
 	for (int p = 0; p < OW_PERIODS; p++)
 		put_table(text.out, (enum ow_period)p);
 	fputs(ow_event_row_schema, text.out);
 	fputs(ow_sample_row_schema, text.out);
-	r = text_run(&text, d, err);
+	int r = run_text(&text, d, err);
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }
 
@@ -381,19 +367,15 @@ static int look_at(const char *path, const char *name, int flags, struct ow_data
 /* The name as a file: URI, with all special bytes escaped. NULL if there is no memory. */
 static char *immutable_name(const char *path)
 {
-	char *name = NULL;
-	size_t size;
-	FILE *out = open_memstream(&name, &size);
+	struct ow_text name;
+	FILE *out = ow_text_open(&name);
 	if (!out)
 		return NULL;
 	fputs("file:", out);
 	for (const unsigned char *p = (const unsigned char *)path; *p; p++)
 		fprintf(out, strchr("%?#", *p) ? "%%%02x" : "%c", *p);
 	fputs("?immutable=1", out);
-	if (fclose(out) == 0)
-		return name;
-	free(name);
-	return NULL;
+	return ow_text_close(&name);
 }
 
 /* Whether no file can be created in its folder. */

@@ -2,6 +2,7 @@
 #include "store/postgres_rollup.h"
 
 #include "base/array.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "result/rollup.h"
 #include "store/postgres_schema.h"
@@ -318,9 +319,8 @@ static int take_due(struct work *w, struct ow_error *err)
 /* The query for the results that are added up, in the order of lanes. NULL: out of memory. */
 static char *rows_sql(const struct work *w)
 {
-	char *sql = NULL;
-	size_t size;
-	FILE *out = open_memstream(&sql, &size);
+	struct ow_text sql;
+	FILE *out = ow_text_open(&sql);
 	if (!out)
 		return NULL;
 	fputs("SELECT ", out);
@@ -332,10 +332,7 @@ static char *rows_sql(const struct work *w)
 	for (size_t i = 0; i < w->lanes; i++)
 		fprintf(out, "%s%" PRId64, i ? "," : "", w->lane[i]);
 	fputs("}'::bigint[]) ORDER BY lane, start_ns", out);
-	if (fclose(out) == 0)
-		return sql;
-	free(sql);
-	return NULL;
+	return ow_text_close(&sql);
 }
 
 struct adding {

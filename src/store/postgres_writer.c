@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "store/event_row.h"
@@ -81,16 +82,12 @@ static void put_ranked_merge(FILE *out, enum ow_period period)
 
 static char *text_of(void (*put)(FILE *out, enum ow_period period), enum ow_period period)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct ow_text text;
+	FILE *out = ow_text_open(&text);
 	if (!out)
 		return NULL;
 	put(out, period);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return ow_text_close(&text);
 }
 
 static int no_memory(struct ow_error *err)

@@ -12,6 +12,7 @@
 #include "store/event_row.h"
 #include "store/stored_file.h"
 #include "base/format.h"
+#include "base/text.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -256,9 +257,8 @@ static void put_lanes(FILE *out, const struct ow_stored *stored)
 
 char *ow_stored_query(const struct ow_stored *stored, const char *columns, const char *tail)
 {
-	char *sql = NULL;
-	size_t size;
-	FILE *out = open_memstream(&sql, &size);
+	struct ow_text sql;
+	FILE *out = ow_text_open(&sql);
 	if (!out)
 		return NULL;
 	fprintf(out, "SELECT %s FROM %s WHERE start_ns >= ?1 AND start_ns < ?2", columns,
@@ -274,10 +274,7 @@ char *ow_stored_query(const struct ow_stored *stored, const char *columns, const
 		join = ", ";
 	}
 	fprintf(out, "%s %s", stored->filter.statuses ? ")" : "", tail);
-	if (fclose(out) == 0)
-		return sql;
-	free(sql);
-	return NULL;
+	return ow_text_close(&sql);
 }
 
 int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,
@@ -642,16 +639,12 @@ static int csv_portion(struct ow_stored *stored, struct ow_statement *statement,
 /* "lane, start_ns, ...": all columns. NULL: out of memory. */
 static char *all_columns(const struct ow_stored *stored)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct ow_text text;
+	FILE *out = ow_text_open(&text);
 	if (!out)
 		return NULL;
 	ow_row_table(out, stored->source.version);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return ow_text_close(&text);
 }
 
 /* The names of the lane take the place of its number. */

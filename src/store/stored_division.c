@@ -5,6 +5,7 @@
  */
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "store/stored_file.h"
 #include <errno.h>
@@ -100,9 +101,8 @@ static int out_of_memory(const struct ow_stored *stored, struct ow_error *err)
 /* "SELECT id, first and last of each period, length FROM lane" */
 static char *lane_times_sql(const struct ow_stored *stored)
 {
-	char *sql = NULL;
-	size_t size;
-	FILE *out = open_memstream(&sql, &size);
+	struct ow_text sql;
+	FILE *out = ow_text_open(&sql);
 	if (!out)
 		return NULL;
 	fputs("SELECT l.id", out);
@@ -120,10 +120,7 @@ static char *lane_times_sql(const struct ow_stored *stored)
 		if (stored->lane[i].chosen)
 			fprintf(out, " WHERE l.id = %" PRId64, stored->lane[i].id);
 	}
-	if (fclose(out) == 0)
-		return sql;
-	free(sql);
-	return NULL;
+	return ow_text_close(&sql);
 }
 
 static void read_times(const struct ow_stored *stored, const struct ow_statement *row,

@@ -3,6 +3,7 @@
 #include "store/stored_sum.h"
 
 #include "base/array.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "result/fields.h"
 #include "result/group_results.h"
@@ -82,9 +83,9 @@ static const struct ow_field *next_count(size_t *at)
 
 static char *columns_of(const struct ow_stored *stored)
 {
-	char *text = NULL;
-	size_t size, at = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct ow_text text;
+	size_t at = 0;
+	FILE *out = ow_text_open(&text);
 	if (!out)
 		return NULL;
 	fputs(own_columns, out);
@@ -94,10 +95,7 @@ static char *columns_of(const struct ow_stored *stored)
 		      out);
 	for (const struct ow_field *field; (field = next_count(&at));)
 		fprintf(out, ", %s", field->since <= stored->source.version ? field->columns : "NULL");
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return ow_text_close(&text);
 }
 
 char *ow_stored_sum_sql(const struct ow_stored *stored)
