@@ -12,7 +12,6 @@
 #include <oneway/oneway.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* NAME=FILTER */
 static int set_class(void *field, const char *value, struct ow_error *err)

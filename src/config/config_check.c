@@ -2,7 +2,6 @@
 /* Checks that the entries of a configuration fit each other and this host. */
 #include "config/config_check.h"
 
-#include "base/time.h"
 #include "packet/packet_filter.h"
 #include "config/memory_budget.h"
 #include "sandbox/privileges.h"

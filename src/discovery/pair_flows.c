@@ -5,7 +5,6 @@
  * B or deeper, it took another route. If packets of flows that used to pass both no longer do, the route has changed.
  */
 #include "base/array.h"
-#include "base/format.h"
 #include "discovery/join_private.h"
 #include <errno.h>
 #include <math.h>

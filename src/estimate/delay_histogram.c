@@ -16,7 +16,6 @@
 #include "base/coder.h"
 #include "estimate/sample.h"
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "fleet/bus_users.h"
 #include "store/postgres_schema.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
 #include <openssl/rand.h>

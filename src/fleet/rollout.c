@@ -4,7 +4,6 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/state_file.h"
-#include "base/time.h"
 #include "base/word.h"
 #include "config/config_fleet.h"
 #include "fleet/desired.h"

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/time.h"
-#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -11,7 +11,6 @@
 #include "flows/flow_groups.h"
 #include "flows/flow_leg.h"
 #include "base/format.h"
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

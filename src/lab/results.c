@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the lines of a point; the result of each interval waits for the truth about it. */
-#include "base/time.h"
 #include "lab/lab.h"
 #include "result/interval_result.h"
 #include "result/json.h"

@@ -6,7 +6,6 @@
 #include "config/config_fleet.h"
 #include "exchange/session.h"
 #include "point/process.h"
-#include <errno.h>
 #include <oneway/oneway.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "point/stream_identity.h"
 
 #include "match/plan.h"
-#include <errno.h>
 
 /* Link layer and two tags, in front of the bytes that a snapshot length leaves. */
 #define BEFORE_IP 22u

@@ -4,7 +4,6 @@
 
 #include "base/array.h"
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #define KEEPS      .9

@@ -5,7 +5,6 @@
  */
 #include "sim/sim.h"
 #include "base/side.h"
-#include "base/time.h"
 #include "sim/account.h"
 #include "sim/check.h"
 #include "sim/path.h"

@@ -4,7 +4,6 @@
 
 #include "base/utf8.h"
 #include <endian.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "store/postgres_schema.h"
 
 #include "base/time.h"
-#include "store/event_row.h"
 #include "store/row.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -8,7 +8,6 @@
 #include "base/array.h"
 #include "base/time.h"
 #include "base/word.h"
-#include "result/result_json.h"
 #include "store/event_row.h"
 #include "store/stored_file.h"
 #include "base/format.h"

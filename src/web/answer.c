@@ -3,7 +3,6 @@
 #include "web/answer.h"
 
 #include "web/assets.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

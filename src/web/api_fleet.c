@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What only a fleet knows: how its points are, and results that are still at them. */
 #include "base/clock.h"
-#include "base/time.h"
 #include "fleet/fleet_status.h"
 #include "fleet/seconds.h"
 #include "report/fleet_status.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All lanes at a time: points by points, the network, and a path through it. */
 #include "base/array.h"
-#include "base/format.h"
 #include "base/time.h"
 #include "plane/topology.h"
 #include "web/api_cells.h"

@@ -3,7 +3,6 @@
 #include "base/array.h"
 #include "base/time.h"
 #include "flows/flow_query.h"
-#include "report/epochs.h"
 #include "web/api_private.h"
 #include "web/notices.h"
 #include "web/verdicts.h"

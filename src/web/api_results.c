@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the store has: its times, its lanes, its results and sums of them. */
-#include "base/time.h"
 #include "result/result_json.h"
 #include "web/api_private.h"
 #include <errno.h>
-#include <math.h>
 #include <oneway/oneway.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "web/server.h"
 
 #include "base/clock.h"
-#include "base/library.h"
 #include "base/time.h"
 #include "exchange/session.h"
 #include "web/answer.h"

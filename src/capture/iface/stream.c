@@ -15,7 +15,6 @@
 #include "capture/file/capture_decoder.h"
 #include "capture/iface/iface_ops.h"
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
