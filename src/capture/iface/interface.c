@@ -41,13 +41,51 @@ int ow_interface_linktype(unsigned hardware)
 	}
 }
 
-bool ow_interface_name(const char *name, struct ifreq *ret_request)
+unsigned ow_interface_index(int fd, const char *name)
 {
-	*ret_request = (struct ifreq){0};
-	if (strlen(name) >= sizeof ret_request->ifr_name)
-		return false;
-	memcpy(ret_request->ifr_name, name, strlen(name));
-	return true;
+	struct ifreq request = {0};
+	if (strlen(name) >= sizeof request.ifr_name)
+		return 0;
+	memcpy(request.ifr_name, name, strlen(name));
+	return ioctl(fd, SIOCGIFINDEX, &request) < 0 ? 0 : (unsigned)request.ifr_ifindex;
+}
+
+unsigned ow_interface_bound(int fd)
+{
+	struct sockaddr_ll address = {0};
+	socklen_t size = sizeof address;
+	if (getsockname(fd, (struct sockaddr *)&address, &size) < 0 || address.sll_ifindex <= 0)
+		return 0;
+	return (unsigned)address.sll_ifindex;
+}
+
+const char *ow_interface_obstacle(int fd, unsigned ifindex, uint16_t linktype, struct ifreq *ret_request)
+{
+	*ret_request = (struct ifreq){.ifr_ifindex = (int)ifindex};
+	if (ifindex == 0 || ioctl(fd, SIOCGIFNAME, ret_request) < 0)
+		return "was removed";
+	if (ioctl(fd, SIOCGIFHWADDR, ret_request) < 0)
+		return "was down"; /* it was renamed a moment ago */
+	if (ow_interface_linktype(ret_request->ifr_hwaddr.sa_family) != linktype)
+		return "was replaced by an interface of another kind";
+	return NULL;
+}
+
+void ow_interface_set_promiscuous(int fd, unsigned ifindex, bool on)
+{
+	struct packet_mreq promiscuous = {.mr_ifindex = (int)ifindex, .mr_type = PACKET_MR_PROMISC};
+	(void)setsockopt(fd, SOL_PACKET, on ? PACKET_ADD_MEMBERSHIP : PACKET_DROP_MEMBERSHIP, &promiscuous,
+	                 sizeof promiscuous);
+}
+
+int ow_interface_bind(int fd, unsigned ifindex)
+{
+	struct sockaddr_ll address = {
+		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)ifindex};
+	if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0)
+		return -errno;
+	ow_interface_set_promiscuous(fd, ifindex, true);
+	return 0;
 }
 
 void ow_interface_put_tag(uint16_t type, uint16_t tag, struct ow_frame *frame)
@@ -74,20 +112,13 @@ uint32_t ow_interface_header(const uint8_t *frame, uint32_t caplen)
 	return at + 2;
 }
 
-static unsigned find_index(const struct ow_interface *interface, const char *name)
-{
-	struct ifreq request;
-	if (!ow_interface_name(name, &request) || ioctl(interface->fd, SIOCGIFINDEX, &request) < 0)
-		return 0;
-	return (unsigned)request.ifr_ifindex;
-}
-
 static int look_up(struct ow_interface *interface, struct ow_iface *live, struct ow_error *err)
 {
-	struct ifreq request;
-	interface->ifindex = find_index(interface, live->name);
-	if (!interface->ifindex || !ow_interface_name(live->name, &request))
+	struct ifreq request = {0};
+	interface->ifindex = ow_interface_index(interface->fd, live->name);
+	if (!interface->ifindex)
 		return ow_error_set(err, ENODEV, "%s: no such interface", live->name);
+	memcpy(request.ifr_name, live->name, strlen(live->name));
 	if (ioctl(interface->fd, SIOCGIFFLAGS, &request) < 0)
 		return ow_error_set(err, errno, "%s: SIOCGIFFLAGS: %s", live->name, strerror(errno));
 	if (!(request.ifr_flags & IFF_UP))
@@ -112,29 +143,11 @@ int ow_interface_open(struct ow_interface *interface, struct ow_iface *live, str
 	return look_up(interface, live, err);
 }
 
-/* If the interface cannot be promiscuous, we capture what it delivers. */
-static void set_promiscuous(const struct ow_interface *interface, bool on)
-{
-	struct packet_mreq promiscuous = {.mr_ifindex = (int)interface->ifindex, .mr_type = PACKET_MR_PROMISC};
-	(void)setsockopt(interface->fd, SOL_PACKET, on ? PACKET_ADD_MEMBERSHIP : PACKET_DROP_MEMBERSHIP, &promiscuous,
-	                 sizeof promiscuous);
-}
-
-static int bind_to(const struct ow_interface *interface)
-{
-	struct sockaddr_ll address = {
-		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)interface->ifindex};
-	if (bind(interface->fd, (struct sockaddr *)&address, sizeof address) < 0)
-		return -errno;
-	set_promiscuous(interface, true);
-	return 0;
-}
-
 int ow_interface_record(struct ow_interface *interface, const struct ow_iface *live, int program, struct ow_error *err)
 {
 	if (setsockopt(interface->fd, SOL_SOCKET, SO_ATTACH_BPF, &program, sizeof program) < 0)
 		return ow_error_set(err, errno, "%s: cannot attach the program: %s", live->name, strerror(errno));
-	int r = bind_to(interface);
+	int r = ow_interface_bind(interface->fd, interface->ifindex);
 	return r < 0 ? ow_error_set(err, -r, "%s: bind: %s", live->name, strerror(-r)) : 0;
 }
 
@@ -145,34 +158,21 @@ void ow_interface_close(struct ow_interface *interface)
 	interface->fd = -1;
 }
 
-/* The interface that the socket is bound to; 0 = none. */
-static unsigned bound_index(const struct ow_interface *interface)
-{
-	struct sockaddr_ll address = {0};
-	socklen_t size = sizeof address;
-	if (getsockname(interface->fd, (struct sockaddr *)&address, &size) < 0 || address.sll_ifindex <= 0)
-		return 0;
-	return (unsigned)address.sll_ifindex;
-}
-
 /* Why no frames come from this interface, or NULL. */
 static const char *find_obstacle(struct ow_interface *interface, const struct ow_iface *live, unsigned ifindex)
 {
-	struct ifreq request = {.ifr_ifindex = (int)ifindex};
-	if (ifindex == 0 || ioctl(interface->fd, SIOCGIFNAME, &request) < 0)
-		return "was removed";
-	if (ioctl(interface->fd, SIOCGIFHWADDR, &request) < 0)
-		return "was down"; /* it was renamed a moment ago */
-	if (ow_interface_linktype(request.ifr_hwaddr.sa_family) != live->linktype)
-		return "was replaced by an interface of another kind";
-	if (ifindex != bound_index(interface)) {
-		if (bound_index(interface))
-			set_promiscuous(interface, false);
+	struct ifreq request;
+	const char *obstacle = ow_interface_obstacle(interface->fd, ifindex, live->linktype, &request);
+	if (obstacle)
+		return obstacle;
+	unsigned bound = ow_interface_bound(interface->fd);
+	if (ifindex != bound) {
+		if (bound)
+			ow_interface_set_promiscuous(interface->fd, interface->ifindex, false);
 		interface->ifindex = ifindex;
-		if (bind_to(interface) < 0)
+		if (ow_interface_bind(interface->fd, ifindex) < 0)
 			return "was replaced, and cannot be opened again without a restart";
 	}
-	/* The name is in the request. */
 	return ioctl(interface->fd, SIOCGIFFLAGS, &request) == 0 && request.ifr_flags & IFF_UP ? NULL : "was down";
 }
 
@@ -184,7 +184,8 @@ int ow_interface_check(struct ow_interface *interface, struct ow_iface *live, st
 		code = errno;
 	if (code != 0 && code != ENETDOWN)
 		return ow_error_set(err, code, "%s: %s", live->name, strerror(code));
-	unsigned named = find_index(interface, live->name), ifindex = named ? named : bound_index(interface);
+	unsigned named = ow_interface_index(interface->fd, live->name),
+		 ifindex = named ? named : ow_interface_bound(interface->fd);
 	if (!live->away && code == 0 && (named == 0 ? ifindex != 0 : named == interface->ifindex))
 		return 0;
 	const char *cause = code == 0 ? "was replaced" : "was down",

@@ -8,8 +8,19 @@
 
 /* The LINKTYPE_ of an interface of this ARPHRD_ type; -ENOTSUP for types that need libpcap. */
 int ow_interface_linktype(unsigned hardware);
-/* Sets request.ifr_name; false if the name is too long for an interface. */
-bool ow_interface_name(const char *name, struct ifreq *ret_request);
+/*
+ * The index of the interface that has this name now; 0 = none. It uses an open socket, because a sandboxed process cannot open
+ * another.
+ */
+unsigned ow_interface_index(int fd, const char *name);
+/* The index of the interface that a packet socket is bound to; 0 = none. */
+unsigned ow_interface_bound(int fd);
+/* Why no frames of this link type come from the interface, NULL if it is usable; its name is then in the request. */
+const char *ow_interface_obstacle(int fd, unsigned ifindex, uint16_t linktype, struct ifreq *ret_request);
+/* Starts to receive frames, promiscuous as with tcpdump. A negative errno. */
+int ow_interface_bind(int fd, unsigned ifindex);
+/* If the interface cannot be promiscuous, we capture what it delivers. */
+void ow_interface_set_promiscuous(int fd, unsigned ifindex, bool on);
 /*
  * Puts a VLAN tag back into a frame whose kernel has it apart, and moves the addresses forward, over the 4 bytes in front of the
  * frame. type and tag in network order; type 0 = a customer tag (802.1Q).

@@ -98,24 +98,12 @@ static int set(int fd, int option, int value)
 	return setsockopt(fd, SOL_PACKET, option, &value, sizeof value);
 }
 
-/* The index of the interface that has our name now; 0 = none. It uses an open socket, because a sandboxed process
- * cannot open another. */
-static unsigned find_index(const struct ring *ring)
-{
-	const char *name = ring->live.name;
-	struct ifreq request = {0};
-	if (strlen(name) >= sizeof request.ifr_name)
-		return 0;
-	memcpy(request.ifr_name, name, strlen(name));
-	return ioctl(ring->fd, SIOCGIFINDEX, &request) < 0 ? 0 : (unsigned)request.ifr_ifindex;
-}
-
 static int look_up(struct ring *ring, struct ow_error *err)
 {
 	const char *name = ring->live.name;
 	struct ifreq request = {0};
 	int r;
-	ring->ifindex = find_index(ring);
+	ring->ifindex = ow_interface_index(ring->fd, name);
 	if (ring->ifindex == 0)
 		return ow_error_set(err, ENODEV, "%s: no such interface", name);
 	memcpy(request.ifr_name, name, strlen(name));
@@ -221,27 +209,9 @@ static int make_usual_ring(struct ring *ring, unsigned threads, struct ow_error 
 	return r;
 }
 
-/* As tcpdump does. If the interface cannot be promiscuous, we capture what it delivers. */
-static void set_promiscuous(struct ring *ring, bool on)
-{
-	struct packet_mreq promiscuous = {.mr_ifindex = (int)ring->ifindex, .mr_type = PACKET_MR_PROMISC};
-	int option = on ? PACKET_ADD_MEMBERSHIP : PACKET_DROP_MEMBERSHIP;
-	if (setsockopt(ring->fd, SOL_PACKET, option, &promiscuous, sizeof promiscuous) < 0)
-		errno = 0;
-}
-
-/* Starts to receive frames. */
 static int bind_to(struct ring *ring, struct ow_error *err)
 {
-	struct sockaddr_ll address = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(ETH_P_ALL),
-		.sll_ifindex = (int)ring->ifindex,
-	};
-	if (bind(ring->fd, (struct sockaddr *)&address, sizeof address) < 0)
-		return fail(ring->live.name, "bind", err);
-	set_promiscuous(ring, true);
-	return 0;
+	return ow_interface_bind(ring->fd, ring->ifindex) < 0 ? fail(ring->live.name, "bind", err) : 0;
 }
 
 /* All sources of an interface have the same group, and sources of another interface, or of one that was created again,
@@ -466,16 +436,6 @@ static bool nothing_waits(const struct ring *ring)
  * index, and a socket can be bound to it without privileges (several sockets that share an interface: see open_again).
  */
 
-/* The interface that the socket is bound to; 0 = none. */
-static unsigned bound_index(const struct ring *ring)
-{
-	struct sockaddr_ll address = {0};
-	socklen_t size = sizeof address;
-	if (getsockname(ring->fd, (struct sockaddr *)&address, &size) < 0 || address.sll_ifindex <= 0)
-		return 0;
-	return (unsigned)address.sll_ifindex;
-}
-
 static void count_drops(struct ring *ring)
 {
 	struct tpacket_stats_v3 stats; /* counted since the last call */
@@ -519,8 +479,8 @@ static int bind_again(struct ring *ring, unsigned ifindex)
 		return -EAGAIN;
 	if (ring->fanout)
 		return open_again(ring, ifindex);
-	if (bound_index(ring))
-		set_promiscuous(ring, false);
+	if (ow_interface_bound(ring->fd))
+		ow_interface_set_promiscuous(ring->fd, ring->ifindex, false);
 	ring->ifindex = ifindex;
 	return bind_to(ring, NULL);
 }
@@ -528,17 +488,13 @@ static int bind_again(struct ring *ring, unsigned ifindex)
 /* Why no frames come from this interface, or NULL. */
 static const char *find_obstacle(struct ring *ring, unsigned ifindex)
 {
-	struct ifreq request = {.ifr_ifindex = (int)ifindex};
-	if (ifindex == 0 || ioctl(ring->fd, SIOCGIFNAME, &request) < 0)
-		return "was removed";
-	if (ioctl(ring->fd, SIOCGIFHWADDR, &request) < 0)
-		return "was down"; /* it was renamed a moment ago */
-	if (ow_interface_linktype(request.ifr_hwaddr.sa_family) != ring->live.linktype)
-		return "was replaced by an interface of another kind";
-	int r = ifindex == bound_index(ring) ? 0 : bind_again(ring, ifindex);
+	struct ifreq request;
+	const char *obstacle = ow_interface_obstacle(ring->fd, ifindex, ring->live.linktype, &request);
+	if (obstacle)
+		return obstacle;
+	int r = ifindex == ow_interface_bound(ring->fd) ? 0 : bind_again(ring, ifindex);
 	if (r < 0)
 		return r == -EAGAIN ? "was replaced" : "was replaced, and cannot be opened again without a restart";
-	/* The name is in the request. */
 	return ioctl(ring->fd, SIOCGIFFLAGS, &request) == 0 && request.ifr_flags & IFF_UP ? NULL : "was down";
 }
 
@@ -555,7 +511,8 @@ static int check_interface(struct ring *ring, struct ow_error *err)
 		code = errno;
 	if (code != 0 && code != ENETDOWN)
 		return ow_error_set(err, code, "%s: %s", live->name, strerror(code));
-	unsigned named = find_index(ring), ifindex = named ? named : bound_index(ring);
+	unsigned named = ow_interface_index(ring->fd, live->name),
+		 ifindex = named ? named : ow_interface_bound(ring->fd);
 	if (!live->away && code == 0 && (named == 0 || named == ring->ifindex))
 		return 0;
 	const char *cause = code == 0 ? "was replaced" : "was down", *obstacle = find_obstacle(ring, ifindex);
