@@ -68,6 +68,20 @@ void netns_veth_remove(void)
 	netns_run("ip link del v0 2>/dev/null || true"); /* a test that failed may have left none */
 }
 
+int netns_veth_setup(void **state)
+{
+	(void)state;
+	netns_veth();
+	return 0;
+}
+
+int netns_veth_teardown(void **state)
+{
+	(void)state;
+	netns_veth_remove();
+	return 0;
+}
+
 int netns_sender(const char *interface)
 {
 	struct sockaddr_ll address = {

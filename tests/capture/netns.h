@@ -19,6 +19,9 @@ void netns_veth(void);
 /* After one of them was set up: what is sent is dropped until the kernel has noticed that the other one has a carrier. */
 void netns_wait_for_veth(void);
 void netns_veth_remove(void);
+/* The same for each test of cmocka. */
+int netns_veth_setup(void **state);
+int netns_veth_teardown(void **state);
 
 /* A packet socket that sends frames out of an interface. */
 int netns_sender(const char *interface);

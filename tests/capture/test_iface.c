@@ -116,20 +116,6 @@ static void expect_counts(struct ow_iface *live, uint64_t frames, uint64_t dropp
 	assert_int_equal(counts.stamped[OW_STAMPED_BY_KERNEL], frames);
 }
 
-static int veth_setup(void **state)
-{
-	(void)state;
-	netns_veth();
-	return 0;
-}
-
-static int veth_teardown(void **state)
-{
-	(void)state;
-	netns_veth_remove();
-	return 0;
-}
-
 /* Where the kernel cannot record, a ring would take its place, and be tested twice. */
 static bool is_possible(enum ow_iface_kind kind)
 {
@@ -736,7 +722,7 @@ static void hardware_stamps_are_not_assumed(void **state)
 	ow_iface_close(live);
 }
 
-#define ON_VETH(test) cmocka_unit_test_setup_teardown(test, veth_setup, veth_teardown)
+#define ON_VETH(test) cmocka_unit_test_setup_teardown(test, netns_veth_setup, netns_veth_teardown)
 
 int main(void)
 {

@@ -157,16 +157,8 @@ static void close_four(struct all_seen *seen)
 
 static int setup(void **state)
 {
-	(void)state;
-	netns_veth();
+	netns_veth_setup(state);
 	netns_run("ip link set v0 mtu 9000 && ip link set v1 mtu 9000");
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	netns_veth_remove();
 	return 0;
 }
 
@@ -603,7 +595,7 @@ static void outages(void **state)
 	ow_iface_close(live);
 }
 
-#define ON_VETH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define ON_VETH(test) cmocka_unit_test_setup_teardown(test, setup, netns_veth_teardown)
 
 int main(void)
 {
