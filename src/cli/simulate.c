@@ -156,8 +156,9 @@ static int set_tsresol(void *field, const char *value, struct ow_error *err)
  * Each setter below exists for one side (the field is a struct ow_sim_side) and for both (the field is a struct
  * arguments).
  */
-static int resolution(struct ow_sim_side *side, const char *value, struct ow_error *err)
+static int set_resolution(void *field, const char *value, struct ow_error *err)
 {
+	struct ow_sim_side *side = field;
 	static const char *const names[] = {"ns", "us"};
 	size_t i = 0;
 	int r = ow_option_choice(names, 2, value, &i, err);
@@ -166,16 +167,11 @@ static int resolution(struct ow_sim_side *side, const char *value, struct ow_err
 	return r;
 }
 
-static int set_resolution(void *field, const char *value, struct ow_error *err)
-{
-	return resolution(field, value, err);
-}
-
 static int set_resolutions(void *field, const char *value, struct ow_error *err)
 {
 	struct arguments *args = field;
-	int r = resolution(&args->sim.side[OW_SIDE_A], value, err);
-	return r < 0 ? r : resolution(&args->sim.side[OW_SIDE_B], value, err);
+	int r = set_resolution(&args->sim.side[OW_SIDE_A], value, err);
+	return r < 0 ? r : set_resolution(&args->sim.side[OW_SIDE_B], value, err);
 }
 
 static int format(struct arguments *args, enum ow_side side, const char *value, struct ow_error *err)

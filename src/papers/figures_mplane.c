@@ -92,11 +92,6 @@ static int study_make(struct ow_figure_run *run, const char *as, struct study *r
 }
 
 /* Without maps nothing is computed, and the claim says so. */
-static bool has_maps(const struct ow_figure_run *run)
-{
-	return ow_figure_topologies(run);
-}
-
 static int claim_no_maps(struct ow_figure_run *run)
 {
 	return ow_figure_claim(run, "Rocketfuel's maps of six networks", false,
@@ -221,7 +216,7 @@ static int claim_beam(struct ow_figure_run *run, const struct study *study)
 static int show_hops(struct ow_figure_run *run, struct ow_error *err)
 {
 	const char *as = maps[ow_figure_part(run)];
-	if (!has_maps(run))
+	if (!ow_figure_topologies(run))
 		return claim_no_maps(run);
 	struct study study;
 	int r = study_make(run, as, &study, err);
@@ -337,7 +332,7 @@ static int claim_granularity(struct ow_figure_run *run, const struct study *stud
 static int show_granularity(struct ow_figure_run *run, struct ow_error *err)
 {
 	const char *as = maps[ow_figure_part(run)];
-	if (!has_maps(run))
+	if (!ow_figure_topologies(run))
 		return claim_no_maps(run);
 	struct study study;
 	int r = study_make(run, as, &study, err);
@@ -387,7 +382,7 @@ static int draw_map(struct ow_figure_run *run, const char *as, double *ret_times
 
 static int show_all(struct ow_figure_run *run, struct ow_error *err)
 {
-	if (!has_maps(run))
+	if (!ow_figure_topologies(run))
 		return claim_no_maps(run);
 	struct words words = {.length = 0};
 	double product = 0, sum = 0;
