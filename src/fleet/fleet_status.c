@@ -13,11 +13,6 @@ static int no_memory(struct ow_error *err)
 	return ow_error_set(err, ENOMEM, "not enough memory");
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct ow_fleet_point *)a)->name, ((const struct ow_fleet_point *)b)->name);
-}
-
 /* Points that have something to measure, and that the fleet does not know. */
 static int add_planned(void *arg, const char *name)
 {
@@ -43,7 +38,7 @@ static int read_points(const struct ow_fleet *fleet, struct ow_fleet_status *s, 
 	if (ow_applied_each(fleet, add_planned, s) < 0)
 		return no_memory(err);
 	if (s->count)
-		qsort(s->point, s->count, sizeof *s->point, by_name);
+		qsort(s->point, s->count, sizeof *s->point, ow_fleet_point_by_name);
 	s->desired = calloc(s->count + 1, sizeof *s->desired);
 	if (!s->desired)
 		return no_memory(err);

@@ -299,7 +299,7 @@ int ow_fleet_point_save(const struct ow_fleet *fleet, const struct ow_fleet_poin
 	return r;
 }
 
-static int by_name(const void *a, const void *b)
+int ow_fleet_point_by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct ow_fleet_point *)a)->name, ((const struct ow_fleet_point *)b)->name);
 }
@@ -338,7 +338,7 @@ int ow_fleet_points(const struct ow_fleet *fleet, struct ow_fleet_point **ret_po
 		return r;
 	}
 	if (count)
-		qsort(points, count, sizeof *points, by_name);
+		qsort(points, count, sizeof *points, ow_fleet_point_by_name);
 	*ret_points = points;
 	*ret_count = count;
 	return 0;

@@ -91,3 +91,4 @@ int ow_fleet_point_save(const struct ow_fleet *fleet, const struct ow_fleet_poin
 /* All points, by name; to be freed. */
 int ow_fleet_points(const struct ow_fleet *fleet, struct ow_fleet_point **ret_points, size_t *ret_count,
                     struct ow_error *err);
+int ow_fleet_point_by_name(const void *a, const void *b); /* their order */

@@ -21,9 +21,8 @@
 #define WIDTH_FILE 80 /* without a terminal */
 /* From this width on, the table of intervals has all its columns. */
 #define WIDTH_WIDE 78
-/* Below these widths, a row of delays has one value, and a row of an interval only the most important values. */
-#define WIDTH_DELAYS    46
-#define WIDTH_INTERVALS 58
+/* Below this width, a row of delays has one value. */
+#define WIDTH_DELAYS 46
 
 struct style {
 	FILE *out;
