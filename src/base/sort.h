@@ -10,6 +10,20 @@ void ow_sort_doubles(double *values, size_t count); /* none of them is a NaN */
 void ow_sort_ids(uint64_t *ids, size_t count);
 void ow_sort_times(int64_t *times_ns, size_t count);
 
+/* How many of sorted ids are below this one, which is its place among them. */
+static inline size_t ow_ids_below(const uint64_t *ids, size_t count, uint64_t id)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (ids[middle] < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 #define OW_SORT_DIGIT_BITS 11
 
 static inline int64_t ow_sort_key(const char *item)

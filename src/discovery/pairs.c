@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of two vantages: packets, TTLs, delays, share, and whether something lies between. See join.h. */
 #include "base/array.h"
+#include "base/sort.h"
 #include "discovery/join_private.h"
 #include <errno.h>
 #include <math.h>
@@ -116,19 +117,6 @@ static void count_sightings(struct ow_join *join, const struct ow_join_sighting 
 		note_mean(&way->delay, (double)(y->time_ns - x->time_ns), ow_join_share_below(tau));
 }
 
-static uint32_t count_below(const struct ow_join_vantage *v, uint64_t limit)
-{
-	uint32_t low = 0, high = v->settleds;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (v->settled[middle] < limit)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void add_share(struct ow_join_way *way, double n, double den, double num)
 {
 	way->share_n += n;
@@ -159,7 +147,7 @@ static void note_batch(struct ow_join *join)
 /* The share of an epoch, weighed by the packets of `from`. */
 static void note_share(const struct ow_join_vantage *from, const struct ow_join_vantage *to, struct ow_join_way *way)
 {
-	uint32_t den = count_below(from, min_u64(from->tc, to->tc)), num = way->num;
+	uint32_t den = (uint32_t)ow_ids_below(from->settled, from->settleds, min_u64(from->tc, to->tc)), num = way->num;
 	way->num = 0;
 	if (den == 0)
 		return;

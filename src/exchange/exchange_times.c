@@ -2,6 +2,7 @@
 /* The receiver's answer to NAMES: the times of the named packets, and sums and a sample of the others. */
 #include "exchange/exchange_private.h"
 #include "exchange/exchange_scope.h"
+#include "base/sort.h"
 #include "estimate/arrivals.h"
 #include "estimate/low_bits.h"
 #include "estimate/reconciled.h"
@@ -94,26 +95,12 @@ static uint64_t name_of(const struct lists *lists, uint64_t id)
 	return lists->wide ? id : ow_fold_key(&lists->secret, id);
 }
 
-/* Its index in the sorted list, or SIZE_MAX. */
-static size_t place_of(const uint64_t *keys, size_t count, uint64_t key)
-{
-	size_t low = 0, high = count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (keys[middle] < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && keys[low] == key ? low : SIZE_MAX;
-}
-
 static void take_named(const struct lists *lists, const struct ow_interval_packets *packets,
                        const struct ow_sighting *sighting, uint64_t name, struct found *found)
 {
-	size_t place = place_of(lists->wanted, lists->wanteds, name);
+	size_t place = ow_ids_below(lists->wanted, lists->wanteds, name);
 	found->hits++;
-	if (place == SIZE_MAX)
+	if (place == lists->wanteds || lists->wanted[place] != name)
 		return;
 	found->twice |= found->there[place];
 	found->there[place] = true;

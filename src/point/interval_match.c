@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/id_map.h"
+#include "base/sort.h"
 #include "reconcile/id_pairing.h"
 #include "reconcile/late_packets.h"
 #include "reconcile/shown_twice.h"
@@ -525,12 +526,6 @@ static int make_lists(const struct join *join, struct ow_interval_results_input 
 	return note_flows(join, in, joined);
 }
 
-static int by_id(const void *x, const void *y)
-{
-	uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-	return (a > b) - (a < b);
-}
-
 /* Packets without a counterpart in this interval and among those that wait. Some of them may repeat earlier ones. */
 static size_t list_strangers(const struct join *join, const struct ow_interval_results_input *in, uint64_t *id)
 {
@@ -544,7 +539,7 @@ static size_t list_strangers(const struct join *join, const struct ow_interval_r
 		if (!as && !(join->past->results && ow_interval_results_waits(join->past->results, base)))
 			id[count++] = base;
 	}
-	qsort(id, count, sizeof *id, by_id);
+	ow_sort_ids(id, count);
 	return count;
 }
 
@@ -564,10 +559,7 @@ static int count_repeated(const struct join *join, const struct ow_interval_resu
 		uint64_t name = before->sighting[i].id;
 		if (!(sieve[name >> (64 - bits) >> 6] >> (name >> (64 - bits) & 63) & 1))
 			continue;
-		uint64_t *found = bsearch(&name, id, count, sizeof *id, by_id);
-		for (uint64_t *other = found; other && other > id && other[-1] == name; other--)
-			found = other - 1;
-		for (; found && found < id + count && *found == name; found++)
+		for (size_t k = ow_ids_below(id, count, name); k < count && id[k] == name; k++)
 			++*ret_repeated;
 	}
 	int r = id && sieve ? 0 : -ENOMEM;

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/id_map.h"
+#include "base/sort.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -211,18 +212,14 @@ int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count
 	return 0;
 }
 
-static int by_hash(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 void ow_flow_counts_drop_own(struct ow_flow_counts *counts, uint64_t packets_min, const uint64_t *keep, size_t keeps)
 {
 	for (size_t i = 0; i < counts->flows; i++) {
 		struct entry *entry = &counts->entry[i];
-		if (entry->packets < packets_min &&
-		    !(keeps && bsearch(&entry->flow, keep, keeps, sizeof *keep, by_hash)))
+		if (entry->packets >= packets_min)
+			continue;
+		size_t place = ow_ids_below(keep, keeps, entry->flow);
+		if (place == keeps || keep[place] != entry->flow)
 			entry->own = (struct ow_flow_own){0};
 	}
 }

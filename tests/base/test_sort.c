@@ -37,6 +37,20 @@ static void sort_all(struct ow_random *random, size_t count)
 	assert_true(before == after);
 }
 
+static void places(void **state)
+{
+	(void)state;
+	static const uint64_t id[] = {0, 5, 5, 5, 9, UINT64_MAX};
+	static const struct {
+		uint64_t id;
+		size_t below;
+	} cases[] = {{0, 0}, {1, 1}, {5, 1}, {6, 4}, {9, 4}, {10, 5}, {UINT64_MAX, 5}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_int_equal(ow_ids_below(id, sizeof id / sizeof *id, cases[i].id), cases[i].below);
+	assert_int_equal(ow_ids_below(id, 5, 10), 5);
+	assert_int_equal(ow_ids_below(NULL, 0, 5), 0);
+}
+
 /* Few and many are sorted in different ways. */
 static void sorted(void **state)
 {
@@ -70,6 +84,6 @@ static void times(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(sorted), cmocka_unit_test(times)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(sorted), cmocka_unit_test(places), cmocka_unit_test(times)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
