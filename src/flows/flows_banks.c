@@ -52,14 +52,6 @@ static void explain(const struct ow_flow_solver *s, double *q)
 			q[s->row[i]] += s->b[i] * s->x[f];
 }
 
-static double dot(const double *a, const double *b, size_t count)
-{
-	double sum = 0;
-	for (size_t i = 0; i < count; i++)
-		sum += a[i] * b[i];
-	return sum;
-}
-
 /* x = y = 0, and what that leaves of r. */
 static void forget(struct ow_flow_solver *s, double *left)
 {
@@ -86,22 +78,22 @@ static int conjugate_gradients(struct ow_flow_solver *s)
 	for (size_t c = 0; c < rows; c++)
 		r[c] = s->r[c] - q[c];
 	/* Messages that diverge lead further away: nothing is a better start. */
-	if (!(dot(r, r, rows) <= dot(s->r, s->r, rows)))
+	if (!(ow_flow_dot(r, r, rows) <= ow_flow_dot(s->r, s->r, rows)))
 		forget(s, r);
 	for (size_t c = 0; c < rows; c++)
 		p[c] = r[c];
 	double tolerance = s->rough ? TOLERANCE_ROUGH : TOLERANCE;
-	double now = dot(r, r, rows), target = dot(s->r, s->r, rows) * tolerance * tolerance;
+	double now = ow_flow_dot(r, r, rows), target = ow_flow_dot(s->r, s->r, rows) * tolerance * tolerance;
 	for (int i = 0; i < STEPS_MAX && now > target; i++) {
 		apply(s, p, q);
-		double curvature = dot(p, q, rows), before = now;
+		double curvature = ow_flow_dot(p, q, rows), before = now;
 		if (!(curvature > 0))
 			break;
 		for (size_t c = 0; c < rows; c++) {
 			z[c] += now / curvature * p[c];
 			r[c] -= now / curvature * q[c];
 		}
-		now = dot(r, r, rows);
+		now = ow_flow_dot(r, r, rows);
 		for (size_t c = 0; c < rows; c++)
 			p[c] = r[c] + now / before * p[c];
 	}

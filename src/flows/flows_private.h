@@ -59,6 +59,14 @@ struct ow_flow_prior {
 	double line[OW_FLOW_PARTS]; /* of V_f, see flows_prior.c: the start of another fit */
 };
 
+static inline double ow_flow_dot(const double *a, const double *b, size_t count)
+{
+	double sum = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
 bool ow_flow_is_bank(const struct ow_colate_layer *layer);
 /* -ENOMEM; -EINVAL without a bank. */
 int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_system, struct ow_error *err);

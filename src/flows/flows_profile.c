@@ -148,14 +148,6 @@ static void apply(struct curve *curve, const struct ow_flow_system *system, cons
 		curve->q[b] += curve->p[b];
 }
 
-static double dot(const double *a, const double *b, size_t count)
-{
-	double sum = 0;
-	for (size_t i = 0; i < count; i++)
-		sum += a[i] * b[i];
-	return sum;
-}
-
 /* One round: computes a change of the curve from residuals and variances. Both are overwritten. */
 static void improve(struct curve *curve, const struct ow_flow_system *system, const struct span *span, double *residual,
                     double *variance)
@@ -172,17 +164,17 @@ static void improve(struct curve *curve, const struct ow_flow_system *system, co
 		curve->p[b] = curve->r[b];
 		curve->du[b] = 0;
 	}
-	double now = dot(curve->r, curve->r, steps);
+	double now = ow_flow_dot(curve->r, curve->r, steps);
 	for (int i = 0; i < STEPS && now > 0; i++) {
 		apply(curve, system, span, variance);
-		double curvature = dot(curve->p, curve->q, steps), before = now;
+		double curvature = ow_flow_dot(curve->p, curve->q, steps), before = now;
 		if (!(curvature > 0))
 			break;
 		for (size_t b = 0; b < steps; b++) {
 			curve->du[b] += now / curvature * curve->p[b];
 			curve->r[b] -= now / curvature * curve->q[b];
 		}
-		now = dot(curve->r, curve->r, steps);
+		now = ow_flow_dot(curve->r, curve->r, steps);
 		for (size_t b = 0; b < steps; b++)
 			curve->p[b] = curve->r[b] + now / before * curve->p[b];
 	}

@@ -2,6 +2,7 @@
 /* Least squares for the times of lost packets: lost_times.h. */
 #include "flows/lost_times.h"
 
+#include "flows/flows_private.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -51,14 +52,6 @@ static void back(const struct system *s, const double *v, double *y)
 	y[s->count] = mean;
 }
 
-static double dot(const double *a, const double *b, size_t count)
-{
-	double sum = 0;
-	for (size_t i = 0; i < count; i++)
-		sum += a[i] * b[i];
-	return sum;
-}
-
 /* z = r divided by the diagonal of M' W M. */
 static void precondition(const struct system *s, const double *r, double *z)
 {
@@ -83,11 +76,11 @@ static int solve(const struct system *s, double *x)
 	precondition(s, r, z);
 	for (size_t i = 0; i < size; i++)
 		p[i] = z[i];
-	double now = dot(r, z, size), target = now * TOLERANCE * TOLERANCE;
+	double now = ow_flow_dot(r, z, size), target = now * TOLERANCE * TOLERANCE;
 	for (int step = 0; step < STEPS_MAX && now > target; step++) {
 		apply(s, p);
 		back(s, s->model, q);
-		double curvature = dot(p, q, size), before = now;
+		double curvature = ow_flow_dot(p, q, size), before = now;
 		if (!(curvature > 0))
 			break;
 		for (size_t i = 0; i < size; i++) {
@@ -95,7 +88,7 @@ static int solve(const struct system *s, double *x)
 			r[i] -= now / curvature * q[i];
 		}
 		precondition(s, r, z);
-		now = dot(r, z, size);
+		now = ow_flow_dot(r, z, size);
 		for (size_t i = 0; i < size; i++)
 			p[i] = z[i] + now / before * p[i];
 	}

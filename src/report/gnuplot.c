@@ -15,8 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 #define TRAILER_BYTES 32
 #define COMPLAINT_MAX 400
 

@@ -16,8 +16,6 @@
 /* vtysh answers at once unless it has a problem. */
 #define VTYSH_WAIT_MS 10000
 
-extern char **environ;
-
 /* Reads to the end, up to a limit of time and size. */
 static int read_answer(int fd, char **ret_text, size_t *ret_size)
 {
