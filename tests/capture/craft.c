@@ -134,7 +134,7 @@ void craft_statistics(struct craft *c, uint32_t interface, uint64_t ifdrop, uint
 	craft_end(c, begin);
 }
 
-void craft_packet(struct craft *c, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len)
+static size_t begin_packet(struct craft *c, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len)
 {
 	size_t begin = craft_begin(c, 6);
 
@@ -144,6 +144,26 @@ void craft_packet(struct craft *c, uint32_t interface, uint64_t ticks, uint32_t 
 	craft_32(c, caplen);
 	craft_32(c, len);
 	craft_fill(c, (uint8_t)(0x40 + interface), caplen);
+	return begin;
+}
+
+void craft_packet(struct craft *c, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len)
+{
+	craft_end(c, begin_packet(c, interface, ticks, caplen, len));
+}
+
+void craft_packet_after(struct craft *c, uint64_t drops, uint32_t interface, uint64_t ticks, uint32_t caplen)
+{
+	size_t begin = begin_packet(c, interface, ticks, caplen, caplen);
+
+	craft_fill(c, 0, (begin - c->size) % 4);
+	craft_16(c, 2); /* epb_flags, to be skipped */
+	craft_16(c, 4);
+	craft_32(c, 1);
+	craft_16(c, 4);
+	craft_16(c, 8);
+	craft_64(c, drops);
+	craft_32(c, 0);
 	craft_end(c, begin);
 }
 

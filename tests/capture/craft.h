@@ -31,6 +31,8 @@ void craft_interface(struct craft *craft, uint16_t linktype, uint32_t snaplen, i
 /* With drops of the interface and of the system. */
 void craft_statistics(struct craft *craft, uint32_t interface, uint64_t ifdrop, uint64_t osdrop);
 void craft_packet(struct craft *craft, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len);
+/* The capture says that it dropped so many before it. */
+void craft_packet_after(struct craft *c, uint64_t drops, uint32_t interface, uint64_t ticks, uint32_t caplen);
 
 /* snoop, big-endian; drops: so far */
 void craft_snoop(struct craft *craft, uint32_t version, uint32_t link);

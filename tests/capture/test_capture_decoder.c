@@ -122,6 +122,8 @@ static void test_pcapng(void **state)
 		craft_packet(c, 2, (UINT64_C(1700000000) << 20) + 12345, 62, 62);
 		craft_statistics(c, 0, 3, 5);
 		craft_statistics(c, 0, 4, 7);
+		craft_packet_after(c, 4, 0, UINT64_C(1700000000000002), 33);
+		craft_packet_after(c, 4, 0, UINT64_C(1700000000000003), 60);
 		craft_section(c);
 		craft_interface(c, 101, 0, 6);
 		craft_packet(c, 0, UINT64_C(1700000000000002), 20, 20);
@@ -130,6 +132,7 @@ static void test_pcapng(void **state)
 		struct decoded got = decode(c->bytes, c->size, 1);
 		assert_int_equal(got.n, want.n);
 		assert_int_equal(got.info.dropped, want.info.dropped);
+		assert_int_equal(got.info.dropped, 8);
 		assert_int_equal(got.info.snaplen, 128);
 		for (size_t i = 0; i < want.n; i++) {
 			assert_int_equal(got.frames[i].time_ns, want.frames[i].time_ns);

@@ -60,7 +60,7 @@ static void test_other_blocks(void **state)
 	craft_interface(c, 1, 0, 6);
 	begin = craft_begin(c, 2);
 	craft_16(c, 1);
-	craft_16(c, 0); /* drops */
+	craft_16(c, 3); /* drops */
 	craft_64(c, 0);
 	craft_32(c, 6);
 	craft_32(c, 6);
@@ -75,11 +75,12 @@ static void test_other_blocks(void **state)
 	craft_end(c, begin);
 	craft_section(c);
 	craft_interface(c, 229, 0, 6);
-	craft_packet(c, 0, 5, 4, 4);
+	craft_packet_after(c, 20, 0, 5, 4);
 	o = read_craft(*state, c);
 	if (o.opened < 0 || o.result < 0 || o.damaged)
 		fail_msg("%s", o.text);
 	assert_int_equal(o.n, 3);
+	assert_int_equal(o.info.dropped, 23);
 	assert_int_equal(o.frames[0].linktype, 1);
 	assert_int_equal(o.first[0], 7);
 	assert_int_equal(o.frames[1].linktype, 101);

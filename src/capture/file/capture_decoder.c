@@ -33,9 +33,10 @@
 
 struct interface {
 	uint16_t linktype;
-	uint64_t per_second; /* units of its times */
-	int64_t offset_s;    /* added to them */
-	uint64_t dropped;
+	uint64_t per_second;     /* units of its times */
+	int64_t offset_s;        /* added to them */
+	uint64_t dropped;        /* so far, by its statistics or its packets, whichever says more */
+	uint64_t dropped_before; /* the same by its packets */
 };
 
 struct ow_capture_decoder {
@@ -281,7 +282,16 @@ static int take_interface(struct ow_capture_decoder *d, const uint8_t *block, si
 	return 0;
 }
 
-/* The counts are those since the start of the capture. */
+/* dropped: since the start of the capture. */
+static void note_dropped(struct ow_capture_decoder *d, uint32_t number, uint64_t dropped)
+{
+	uint64_t *before = &d->interface[number].dropped;
+	if (dropped <= *before)
+		return;
+	d->info.dropped += dropped - *before;
+	*before = dropped;
+}
+
 static void take_statistics(struct ow_capture_decoder *d, const uint8_t *block, size_t size)
 {
 	uint32_t number = size >= 20 ? ow_load32(block + 8, d->big_endian) : UINT32_MAX;
@@ -291,11 +301,23 @@ static void take_statistics(struct ow_capture_decoder *d, const uint8_t *block, 
 	const uint8_t *by_system = option(d, block, 20, size, OW_PCAPNG_OSDROP, 8);
 	uint64_t a = by_interface ? ow_load64(by_interface, d->big_endian) : 0,
 		 b = by_system ? ow_load64(by_system, d->big_endian) : 0;
-	uint64_t dropped = a > b ? a : b, *before = &d->interface[number].dropped;
-	if (dropped <= *before)
-		return;
-	d->info.dropped += dropped - *before;
-	*before = dropped;
+	note_dropped(d, number, a > b ? a : b);
+}
+
+/* What a packet says of those that were dropped before it. */
+static void take_drops(struct ow_capture_decoder *d, const uint8_t *block, size_t size, uint32_t type, uint32_t number)
+{
+	uint16_t drops = ow_load16(block + 10, d->big_endian);
+	const uint8_t *count =
+		type == OW_PCAPNG_ENHANCED
+			? option(d, block, 28 + ((size_t)ow_load32(block + 20, d->big_endian) + 3) / 4 * 4, size,
+	                         OW_PCAPNG_DROPCOUNT, 8)
+			: NULL;
+	if (count)
+		d->interface[number].dropped_before += ow_load64(count, d->big_endian);
+	else if (type == OW_PCAPNG_PACKET && drops != OW_PCAPNG_DROPS_UNKNOWN)
+		d->interface[number].dropped_before += drops;
+	note_dropped(d, number, d->interface[number].dropped_before);
 }
 
 /* Time in nanoseconds; 0 if it is not possible. */
@@ -328,6 +350,7 @@ static int take_packet(struct ow_capture_decoder *d, const uint8_t *block, size_
 	uint32_t caplen = ow_load32(block + 20, d->big_endian), len = ow_load32(block + 24, d->big_endian);
 	if (caplen > OW_CAPTURE_CAPLEN_MAX || caplen > size - 28)
 		return damaged(d, "its length is not possible", err);
+	take_drops(d, block, size, type, number);
 	uint64_t units = (uint64_t)ow_load32(block + 12, d->big_endian) << 32 | ow_load32(block + 16, d->big_endian);
 	*ret_frame = (struct ow_frame){
 		.time_ns = time_of(interface, units),

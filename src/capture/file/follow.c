@@ -11,6 +11,8 @@
 #define HEAD_BYTES       12U /* of every block: type, length, and the byte-order magic or interface or second length */
 #define INTERFACE_BYTES  16U /* before the options */
 #define STATISTICS_BYTES 20U
+#define PACKET_BYTES     28U /* of an enhanced packet block, before the packet */
+#define CAPLEN_AT        20U
 #define LINKTYPE_AT      8U
 #define SNAPLEN_AT       12U
 #define TSRESOL_DEFAULT  6U
@@ -33,15 +35,16 @@ static int64_t tsresol_ns(uint8_t tsresol)
 	return ns;
 }
 
-static uint8_t find_tsresol(const struct ow_follow *f, size_t size)
+/* The option of this code and length among the kept bytes, or NULL. */
+static const uint8_t *option(const struct ow_follow *f, size_t at, size_t size, uint16_t code, size_t length)
 {
 	struct ow_pcapng_option o;
-	size_t at = INTERFACE_BYTES;
 
-	while (ow_pcapng_next_option(f->kept, size, f->big_endian, &at, &o))
-		if (o.code == OW_PCAPNG_TSRESOL && o.length == 1)
-			return *o.value;
-	return TSRESOL_DEFAULT;
+	while (ow_pcapng_next_option(f->kept, size, f->big_endian, &at, &o)) {
+		if (o.code == code && o.length == length)
+			return o.value;
+	}
+	return NULL;
 }
 
 static bool add_interface(struct ow_follow *f, uint16_t linktype)
@@ -64,7 +67,8 @@ static void end_interface(struct ow_follow *f)
 		f->lost = true;
 		return;
 	}
-	tsresol = find_tsresol(f, size);
+	const uint8_t *found = option(f, INTERFACE_BYTES, size, OW_PCAPNG_TSRESOL, 1);
+	tsresol = found ? *found : TSRESOL_DEFAULT;
 	ns = tsresol_ns(tsresol);
 	if (f->interfaces++ == 0) {
 		f->linktype = linktype;
@@ -76,25 +80,52 @@ static void end_interface(struct ow_follow *f)
 		f->resolution_ns = ns;
 }
 
-/* The counts are those since the start of the capture; a file may have several of an interface. */
+/* dropped: since the start of the capture. */
+static void note_dropped(struct ow_follow *f, uint32_t number, uint64_t dropped)
+{
+	if (number >= f->n_interface || dropped <= f->interface[number].dropped)
+		return;
+	uint64_t more = dropped - f->interface[number].dropped;
+	f->dropped = more > UINT64_MAX - f->dropped ? UINT64_MAX : f->dropped + more;
+	f->interface[number].dropped = dropped;
+}
+
+/* A file may have several of an interface. */
 static void end_statistics(struct ow_follow *f)
 {
-	size_t size = f->length < sizeof f->kept ? f->length - 4 : sizeof f->kept, at = STATISTICS_BYTES;
-	uint32_t number = ow_load32(f->kept + 8, f->big_endian);
-	uint64_t dropped = 0, *before;
-	struct ow_pcapng_option o;
+	size_t size = f->length < sizeof f->kept ? f->length - 4 : sizeof f->kept;
+	const uint8_t *by_interface = option(f, STATISTICS_BYTES, size, OW_PCAPNG_IFDROP, 8);
+	const uint8_t *by_system = option(f, STATISTICS_BYTES, size, OW_PCAPNG_OSDROP, 8);
+	uint64_t a = by_interface ? ow_load64(by_interface, f->big_endian) : 0,
+		 b = by_system ? ow_load64(by_system, f->big_endian) : 0;
+	note_dropped(f, ow_load32(f->kept + 8, f->big_endian), a > b ? a : b);
+}
 
-	while (ow_pcapng_next_option(f->kept, size, f->big_endian, &at, &o))
-		if ((o.code == OW_PCAPNG_IFDROP || o.code == OW_PCAPNG_OSDROP) && o.length == 8 &&
-		    ow_load64(o.value, f->big_endian) > dropped)
-			dropped = ow_load64(o.value, f->big_endian);
+/* Packets that were dropped between two packets of an interface. */
+static void note_dropped_before(struct ow_follow *f, uint32_t number, uint64_t dropped)
+{
 	if (number >= f->n_interface)
 		return;
-	before = &f->interface[number].dropped;
-	if (dropped <= *before)
-		return;
-	f->dropped = dropped - *before > UINT64_MAX - f->dropped ? UINT64_MAX : f->dropped + (dropped - *before);
-	*before = dropped;
+	uint64_t *sum = &f->interface[number].dropped_before;
+	*sum = dropped > UINT64_MAX - *sum ? UINT64_MAX : *sum + dropped;
+	note_dropped(f, number, *sum);
+}
+
+/* Where the options of a packet begin, when its head is known. */
+static uint64_t options_at(const struct ow_follow *f)
+{
+	return PACKET_BYTES + ((uint64_t)ow_load32(f->kept + CAPLEN_AT, f->big_endian) + 3) / 4 * 4;
+}
+
+/* The options are kept behind the head. */
+static void end_packet(struct ow_follow *f)
+{
+	uint64_t at = f->length < PACKET_BYTES ? f->length : options_at(f);
+	uint64_t size = at < f->length ? PACKET_BYTES + f->length - 4 - at : 0;
+	const uint8_t *dropped =
+		option(f, PACKET_BYTES, size < sizeof f->kept ? size : sizeof f->kept, OW_PCAPNG_DROPCOUNT, 8);
+	if (dropped)
+		note_dropped_before(f, ow_load32(f->kept + 8, f->big_endian), ow_load64(dropped, f->big_endian));
 }
 
 static void begin_section(struct ow_follow *f)
@@ -125,27 +156,36 @@ static void begin_block(struct ow_follow *f)
 	if ((type == OW_PCAPNG_ENHANCED || type == OW_PCAPNG_PACKET || type == OW_PCAPNG_SIMPLE) &&
 	    interface < f->n_interface)
 		f->packet_linktype = f->interface[interface].linktype; /* libpcap rejects other interface numbers */
+	if (type == OW_PCAPNG_PACKET && ow_load16(f->kept + 10, f->big_endian) != OW_PCAPNG_DROPS_UNKNOWN)
+		note_dropped_before(f, interface, ow_load16(f->kept + 10, f->big_endian));
 }
 
 /* Valid only after the first 8 bytes of the block. */
-static bool is_interface(const struct ow_follow *f)
+static bool is(const struct ow_follow *f, uint32_t type)
 {
-	return ow_load32(f->kept, f->big_endian) == OW_PCAPNG_INTERFACE;
+	return ow_load32(f->kept, f->big_endian) == type;
 }
 
-static bool is_statistics(const struct ow_follow *f)
+/* To which place the bytes of the current block are kept from pos on, as far as it is known yet; 0: they are not. */
+static uint64_t keep_until(const struct ow_follow *f)
 {
-	return ow_load32(f->kept, f->big_endian) == OW_PCAPNG_STATISTICS;
-}
-
-/* How many bytes of the current block to keep, as far as it is known yet. */
-static uint64_t keep_size(const struct ow_follow *f)
-{
+	uint64_t until = sizeof f->kept;
 	if (f->pos < HEAD_BYTES)
 		return HEAD_BYTES;
-	if (!is_interface(f) && !is_statistics(f))
-		return 0;
-	return f->length < sizeof f->kept ? f->length : sizeof f->kept;
+	if (is(f, OW_PCAPNG_ENHANCED) && f->pos < PACKET_BYTES)
+		until = PACKET_BYTES;
+	else if (is(f, OW_PCAPNG_ENHANCED))
+		until = f->pos < options_at(f) ? 0 : options_at(f) + sizeof f->kept - PACKET_BYTES;
+	else if (!is(f, OW_PCAPNG_INTERFACE) && !is(f, OW_PCAPNG_STATISTICS))
+		until = 0;
+	return f->length < until ? f->length : until;
+}
+
+/* To which place the bytes are not kept from pos on. */
+static uint64_t pass_until(const struct ow_follow *f)
+{
+	bool options = is(f, OW_PCAPNG_ENHANCED) && f->pos < options_at(f) && options_at(f) < f->length;
+	return options ? options_at(f) : f->length;
 }
 
 /* The byte that libpcap sees at pos of an interface description. */
@@ -172,25 +212,37 @@ void ow_follow_reset(struct ow_follow *f)
 	*f = (struct ow_follow){0};
 }
 
-/* Processes some of the bytes to keep: usually a whole head, otherwise one byte. Returns how many. */
+/* Processes some of the bytes to keep: of a description of an interface, and of a cut head, one byte. Returns how many. */
 static size_t take(struct ow_follow *f, uint8_t *bytes, size_t size)
 {
+	uint64_t known = keep_until(f) - f->pos, place = f->pos;
 	size_t n = 1;
 
 	if (f->pos == 0)
 		f->block_offset = f->offset;
-	if (f->pos == 0 && size >= HEAD_BYTES && ow_load32(bytes, f->big_endian) != OW_PCAPNG_INTERFACE) {
-		n = HEAD_BYTES;
-		memcpy(f->kept, bytes, HEAD_BYTES);
-	} else {
-		f->kept[f->pos] = *bytes;
-		if (f->pos >= LINKTYPE_AT && is_interface(f))
-			*bytes = neutral(f, *bytes);
-	}
+	if (f->pos ? f->pos >= HEAD_BYTES && !is(f, OW_PCAPNG_INTERFACE)
+	           : size >= HEAD_BYTES && ow_load32(bytes, f->big_endian) != OW_PCAPNG_INTERFACE)
+		n = known < size ? known : size;
+	if (f->pos >= PACKET_BYTES && is(f, OW_PCAPNG_ENHANCED))
+		place -= options_at(f) - PACKET_BYTES;
+	memcpy(f->kept + place, bytes, n);
+	if (f->pos >= LINKTYPE_AT && is(f, OW_PCAPNG_INTERFACE))
+		*bytes = neutral(f, *bytes);
 	f->pos += n;
 	if (f->pos == HEAD_BYTES)
 		begin_block(f);
 	return n;
+}
+
+static void end_block(struct ow_follow *f)
+{
+	if (is(f, OW_PCAPNG_INTERFACE))
+		end_interface(f);
+	if (is(f, OW_PCAPNG_STATISTICS))
+		end_statistics(f);
+	if (is(f, OW_PCAPNG_ENHANCED))
+		end_packet(f);
+	f->pos = 0;
 }
 
 size_t ow_follow_feed(struct ow_follow *f, uint8_t *bytes, size_t size)
@@ -199,20 +251,17 @@ size_t ow_follow_feed(struct ow_follow *f, uint8_t *bytes, size_t size)
 
 	while (i < size && !f->lost) {
 		uint64_t n;
-		if (f->pos < keep_size(f)) {
+		if (f->pos < keep_until(f)) {
 			n = take(f, bytes + i, size - i);
 		} else {
-			n = f->length - f->pos < size - i ? f->length - f->pos : size - i;
+			uint64_t rest = pass_until(f) - f->pos;
+			n = rest < size - i ? rest : size - i;
 			f->pos += n;
 		}
 		f->offset += n;
 		i += n;
 		if (f->pos >= HEAD_BYTES && f->pos == f->length) {
-			if (is_interface(f))
-				end_interface(f);
-			if (is_statistics(f))
-				end_statistics(f);
-			f->pos = 0;
+			end_block(f);
 			return i;
 		}
 	}

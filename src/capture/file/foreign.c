@@ -158,7 +158,6 @@ static int note_end(struct foreign *f, struct ow_error *err)
 	const char *text;
 	int r;
 
-	f->walk.info->dropped = f->follow.dropped;
 	if (f->trouble_code < 0)
 		return ow_error_set(err, -f->trouble_code, "%s", f->trouble.text);
 	if (packed) {
@@ -221,6 +220,7 @@ static int foreign_read(struct ow_file_cursor *walk, struct ow_frame *frames, si
 	while ((size_t)n < max && n < INT32_MAX) {
 		if (!f->pending) {
 			int state = f->stopped ? f->stopped : next(f);
+			walk->info->dropped = f->follow.dropped;
 			if (state != 1) {
 				f->stopped = state;
 				return n ? n : note_end(f, err);

@@ -14,11 +14,14 @@
 #define OW_PCAPNG_STATISTICS 5U
 #define OW_PCAPNG_ENHANCED   6U
 
-#define OW_PCAPNG_COMMENT  1U
-#define OW_PCAPNG_IFDROP   5U /* dropped by the interface or the capturing program */
-#define OW_PCAPNG_OSDROP   7U /* dropped by the system; some programs write the same number to both */
-#define OW_PCAPNG_TSRESOL  9U
-#define OW_PCAPNG_TSOFFSET 14U
+#define OW_PCAPNG_COMMENT   1U
+#define OW_PCAPNG_DROPCOUNT 4U /* of a packet: dropped since the one before it */
+#define OW_PCAPNG_IFDROP    5U /* dropped by the interface or the capturing program */
+#define OW_PCAPNG_OSDROP    7U /* dropped by the system; some programs write the same number to both */
+#define OW_PCAPNG_TSRESOL   9U
+#define OW_PCAPNG_TSOFFSET  14U
+
+#define OW_PCAPNG_DROPS_UNKNOWN 0xffffU /* in the obsolete block of a packet */
 
 /* An option of a block: code 2 | length 2 | value, padded to 4. */
 struct ow_pcapng_option {
