@@ -161,6 +161,10 @@ static void test_refused(void **state)
 	o = read_all(scratch_path(*state, "x?.pcap"));
 	assert_int_equal(o.opened, -EINVAL);
 	assert_non_null(strstr(o.text, "x1.pcap: not a capture file"));
+	/* An empty file is not read: this one fails, others of /proc never end. */
+	o = read_all("/proc/self/me[m]");
+	assert_int_equal(o.opened, -EINVAL);
+	assert_non_null(strstr(o.text, "none of its files is a capture"));
 }
 
 static void test_folder(void **state)

@@ -128,7 +128,8 @@ static int note_member(struct ow_file_merge *m, const struct ow_file_set_file *f
 {
 	struct ow_file_reader *reader;
 	int64_t first_ns;
-	int r = open_member(file->path, &reader, err);
+	/* An empty file is not opened: those of /proc and /sys may block, or never end. */
+	int r = is_empty(file->path) ? -EINVAL : open_member(file->path, &reader, err);
 	if (r == -EINVAL && (file->of_folder || is_empty(file->path))) {
 		m->ignored_path = m->ignored++ ? m->ignored_path : file->path;
 		return 0;
