@@ -121,8 +121,27 @@ static int64_t estimated_shift(const struct ow_sample_overlap *c, enum ow_direct
 {
 	if (!c->both_directions)
 		return way == OW_A_TO_B ? -c->min_ns : -c->max_ns;
+	int64_t there = c->low_ns[0], back = c->high_ns[1];
+	/*
+	 * No shift fits. If a clock was set, the same quantile of both is of the same clock: then they are as far apart as a round
+	 * trip, else by the step, too.
+	 */
+	if (there < back) {
+		const int64_t pair[][2] = {{c->low_ns[0], c->low_ns[1]},
+		                           {c->median_ns[0], c->median_ns[1]},
+		                           {c->high_ns[0], c->high_ns[1]}};
+		int64_t least = INT64_MAX;
+		for (size_t i = 0; i < 3; i++) {
+			int64_t apart = pair[i][0] - pair[i][1];
+			if (apart <= 0 || apart >= least)
+				continue;
+			least = apart;
+			there = pair[i][0];
+			back = pair[i][1];
+		}
+	}
 	/* Halves first: the sum may overflow. */
-	return -(c->low_ns[0] / 2 + c->high_ns[1] / 2);
+	return -(there / 2 + back / 2);
 }
 
 bool ow_plan_hops(const struct ow_match_planner *p, enum ow_direction *ret_way)

@@ -77,9 +77,21 @@ static int64_t clock_correction(const struct ow_match_pass *p)
 	return has_ab ? -only_floor(p, OW_A_TO_B, ab) : has_ba ? only_floor(p, OW_B_TO_A, ba) : 0;
 }
 
+/* No offset fits: a clock was set. */
+static bool contradictory(const struct ow_match_pass *p)
+{
+	int64_t ab = 0, ba = 0;
+	return ow_match_floor(p, OW_A_TO_B, &ab) && ow_match_floor(p, OW_B_TO_A, &ba) && ab / 2 + ba / 2 < 0;
+}
+
 static void correct_clock(struct ow_match_pass *p, int64_t correction)
 {
 	struct ow_plan *plan = &p->plan;
+	/* The shift tells the directions by one of the clocks; with the middle of both, it would tell none. */
+	if (contradictory(p)) {
+		plan->offset_ns += correction;
+		return;
+	}
 	plan->shift_ns += correction;
 	plan->offset_ns = plan->shift_ns;
 	/* The expected delays depend on the clocks. */

@@ -14,9 +14,11 @@
 
 #define UNKNOWN     OW_DIRECTIONS
 #define FIRST_FLOWS 1024u
-#define PREFIXES    4    /* the host itself, and three sizes of network around it */
-#define CLEAR_VOTES 8    /* votes from which on a pair of hosts needs no further evidence */
-#define CLEAR_NS    2000 /* or a mean delay beyond two ticks of a microsecond clock */
+#define PREFIXES    4 /* the host itself, and three sizes of network around it */
+#define CLEAR_VOTES 8 /* votes from which on a pair of hosts needs no further evidence */
+#define CLEAR_SHARE \
+	0.5F /* of votes, from -1 to 1: half of what unanimous packets differ by if a clock was set in the middle */
+#define CLEAR_NS 2000 /* or a mean delay beyond two ticks of a microsecond clock */
 
 /* Losses of so much time are known; what is missing waits for half of it. */
 #define SPAN_NS     (INT64_C(1) << 38)
@@ -279,6 +281,18 @@ static float mean_delay(const struct group *p, unsigned o)
 	return p->unique[o] > 0 ? p->delay_sum[o] / p->unique[o] : p->alike_sum[o] / p->matched[o];
 }
 
+/*
+ * By how much more one orientation is later at B than the other: by the share of its packets if these differ clearly, as when a
+ * clock was set by much more than packets take; otherwise by the mean delays.
+ */
+static float later_by(const struct group *p)
+{
+	float share[2] = {0};
+	for (unsigned o = 0; o < 2; o++)
+		share[o] = p->unique[o] > 0 ? p->votes[o] / p->unique[o] : 0;
+	return fabsf(share[1] - share[0]) > CLEAR_SHARE ? share[1] - share[0] : mean_delay(p, 1) - mean_delay(p, 0);
+}
+
 /* One orientation only, and its delays are shorter than what the clocks may be off by. */
 static bool in_doubt(const struct group *p, int64_t doubt_ns)
 {
@@ -300,7 +314,7 @@ static void decide_pair(struct group *p, enum ow_direction_rule rule, enum ow_di
 		return;
 	}
 	/* Otherwise the clocks differ: the direction that is later at B goes to B. */
-	float later = mean_delay(p, 1) - mean_delay(p, 0);
+	float later = later_by(p);
 	/* Delays of 0 in both directions: the orientation with more packets is taken as A to B. */
 	bool to_b = later != 0 ? later > 0 : p->matched[1] >= p->matched[0];
 	p->direction[1] = to_b ? OW_A_TO_B : OW_B_TO_A;

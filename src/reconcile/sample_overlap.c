@@ -257,6 +257,18 @@ static bool may_show_both(const struct difference *diff, size_t n, uint64_t *nam
 }
 
 /*
+ * Whether these, sorted, are later than those, by most of three quantiles. Delays make each of them later; of a clock that was
+ * set in the middle, the medians may be of before and after.
+ */
+static bool is_later(const struct difference *these, size_t n, const struct difference *those, size_t m)
+{
+	int later = 0;
+	for (size_t q = 1; q <= 9; q += 4)
+		later += these[n * q / 10].ns > those[m * q / 10].ns;
+	return later >= 2;
+}
+
+/*
  * Between two hosts the direction that is later at B is A to B, whatever the clocks show: D1 + offset > -D2 + offset.
  * In joined captures each direction may have a clock of its own: there TTLs decide, if they agree.
  * Hosts with only one direction stay A to B here, and are ignored if others show both.
@@ -272,9 +284,8 @@ static size_t split_directions(struct difference *diff, size_t n, bool joined, b
 		for (end = forward; end < n && diff[end].hosts == diff[i].hosts; end++)
 			;
 		if (forward > i && end > forward) {
-			int64_t mid_forward = diff[(i + forward) / 2].ns, mid_reverse = diff[(forward + end) / 2].ns;
 			int hops = joined ? way_of_hops(diff + i, end - i) : 0;
-			bool back = hops ? hops < 0 : mid_forward < mid_reverse;
+			bool back = hops ? hops < 0 : is_later(diff + forward, end - forward, diff + i, forward - i);
 			for (size_t k = i; k < end; k++) {
 				diff[k].b_to_a = (k < forward) == back;
 				struct difference d = diff[k];

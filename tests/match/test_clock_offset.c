@@ -138,6 +138,31 @@ static void no_offset_fits(void **state)
 	assert_true(pair_warns(report, "no clock offset fits"));
 }
 
+/* Whatever the step, packets go the way they went, and are lost on it. */
+static void a_step_turns_no_direction(void **state)
+{
+	(void)state;
+	static const int64_t step_ns[] = {-1900 * MS, -900 * MS, -50 * MS, 50 * MS, 900 * MS, 3 * S};
+	for (unsigned k = 0; k < 36; k++) {
+		pair_done(&pair);
+		pair_init(&pair, 5 + k);
+		int64_t at_ns = (int64_t)(4900 + k / 12 * 100) * MS;
+		for (unsigned i = 0; i < 2000; i++) {
+			bool back = pair_chance(&pair, 0.5),
+			     lost = !back && i > 200 && i < 600 && pair_chance(&pair, 0.1);
+			pair_send(&pair, back ? OW_B_TO_A : OW_A_TO_B, i * 5 * MS, pair_queue(&pair, 5 * MS, MS), lost);
+		}
+		for (size_t i = 0; i < pair.frames[OW_SIDE_B]; i++)
+			pair.frame[OW_SIDE_B][i].time_ns +=
+				pair.frame[OW_SIDE_B][i].time_ns > at_ns ? step_ns[k % 6] : 0;
+		const struct ow_match_report *report = pair_match(&pair, k / 6 % 2 ? &options : NULL);
+		assert_true(report->direction[OW_A_TO_B].lost > 5);
+		assert_int_equal(report->direction[OW_B_TO_A].lost, 0);
+		assert_int_equal(report->direction[OW_A_TO_B].extra + report->direction[OW_B_TO_A].extra, 0);
+		assert_true(pair_warns(report, "a clock was set while it captured"));
+	}
+}
+
 static void a_drift(void **state)
 {
 	(void)state;
@@ -370,6 +395,7 @@ int main(void)
 		CASE(an_outlier),
 		CASE(a_fast_path),
 		CASE(no_offset_fits),
+		CASE(a_step_turns_no_direction),
 		CASE(a_drift),
 		CASE(queues_that_grow),
 		CASE(only_polls),
