@@ -278,10 +278,11 @@ static int check_outputs(const struct ow_match_arguments *args, struct ow_error 
 {
 	const struct {
 		const char *option, *path;
+		bool capture;
 	} outputs[] = {{"--csv", args->csv},
-	               {"--lost", args->lost},
-	               {"--extra", args->extra},
-	               {"--annotate", args->annotate},
+	               {"--lost", args->lost, true},
+	               {"--extra", args->extra, true},
+	               {"--annotate", args->annotate, true},
 	               {"--plot", args->plot},
 	               {"--flows-csv", args->flows_csv},
 	               {"--intervals-csv", args->intervals_csv},
@@ -292,6 +293,10 @@ static int check_outputs(const struct ow_match_arguments *args, struct ow_error 
 		for (unsigned p = 0; path && p < args->points.count; p++) {
 			if (is_input(path, args->points.point[p].path))
 				return ow_error_set(err, EINVAL, "%s %.200s would overwrite the input %.200s",
+				                    outputs[i].option, path, args->points.point[p].path);
+			if (outputs[i].capture && ow_file_set_takes(args->points.point[p].path, path))
+				return ow_error_set(err, EINVAL,
+				                    "%s %.200s would be a file of the input %.200s, and read next time",
 				                    outputs[i].option, path, args->points.point[p].path);
 		}
 		for (size_t k = 0; path && k < i; k++) {

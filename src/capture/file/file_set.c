@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,6 +216,34 @@ int ow_file_set_find_part(const char *part, struct ow_file_set *ret_set, struct 
 	char *only[] = {(char *)part};
 	*ret_set = (struct ow_file_set){0};
 	return find(only, 1, part, ret_set, err);
+}
+
+/* Whether the path is a visible name in this folder. */
+static bool in_folder(const char *folder, const char *path)
+{
+	struct stat a, b;
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char *its = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	bool same = its && *name != '.' && stat(folder, &a) == 0 && stat(its, &b) == 0 && a.st_dev == b.st_dev &&
+	            a.st_ino == b.st_ino;
+	free(its);
+	return same;
+}
+
+bool ow_file_set_takes(const char *argument, const char *path)
+{
+	char **parts;
+	unsigned count;
+	bool takes = false, folder = false;
+	if (ow_file_set_split(argument, &parts, &count, NULL) < 0)
+		return false;
+	for (unsigned i = 0; i < count && !takes; i++) {
+		bool there = exists(parts[i], &folder);
+		takes = there ? folder && in_folder(parts[i], path)
+		              : fnmatch(parts[i], path, FNM_PATHNAME | FNM_PERIOD) == 0;
+	}
+	free(parts);
+	return takes;
 }
 
 void ow_file_set_done(struct ow_file_set *set)

@@ -36,4 +36,6 @@ int ow_file_set_split(const char *argument, char ***ret_parts, unsigned *ret_cou
 int ow_file_set_find(const char *argument, struct ow_file_set *ret_set, struct ow_error *err);
 /* The same of one part, which may have a + in its name. */
 int ow_file_set_find_part(const char *part, struct ow_file_set *ret_set, struct ow_error *err);
+/* Whether a file that is written at this path becomes one of the set, if it is a capture. */
+bool ow_file_set_takes(const char *argument, const char *path);
 void ow_file_set_done(struct ow_file_set *set);
