@@ -100,6 +100,10 @@ static bool copies_likely(struct ow_match *m)
 	if (m->pass.plan.identity.segments &&
 	    (m->pass.unmatched_frames[OW_SIDE_A] || m->pass.unmatched_frames[OW_SIDE_B]))
 		return true;
+	/* Copies that come after the first ones met do not wait together, but are in the samples. */
+	const struct ow_sample_overlap *c = &m->planner.common[m->planner.variant];
+	if ((double)(c->common - c->unique) > ALIKE_SHARE * (double)c->common)
+		return true;
 	uint64_t alike = m->pass.repeats[OW_A_TO_B] + m->pass.repeats[OW_B_TO_A];
 	uint64_t sent, copies = count_copies(m, OW_SIDE_A, &sent) + count_copies(m, OW_SIDE_B, &sent);
 	return (double)copies > COPIES_SHARE * (double)ow_match_matched(&m->pass) ||
