@@ -10,6 +10,7 @@
 #include "capture/file/reader.h"
 #include "match/survey.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -412,11 +413,47 @@ static void turn(const struct finder *f, bool trusted, struct ow_order_found *fo
 	}
 }
 
+/* How many routers are between two points at most, as others show that have packets in common with both. */
+static int most_hops(const struct finder *f, unsigned a, unsigned b)
+{
+	int most = INT_MAX;
+	for (unsigned m = 0; m < f->points; m++) {
+		const struct distance *x = &f->distance[a][m], *y = &f->distance[m][b];
+		bool known = x->hops_known && y->hops_known && x->hops && y->hops; /* 0: times show the order */
+		int hops = known ? x->hops + y->hops : INT_MAX;
+		most = hops < most ? hops : most;
+	}
+	return most;
+}
+
+/*
+ * Points that share no time have nothing in common, and are not side by side for that: they may be farther apart than the ends, or
+ * nothing shows which of them is nearer to one.
+ */
+static bool is_apart(const struct finder *f, const struct ow_order_found *found, unsigned a, unsigned b)
+{
+	unsigned first = found->place[0], last = found->place[f->points - 1];
+	const struct ow_survey *x = &f->survey[a], *y = &f->survey[b];
+	if (f->distance[a][b].common || found->lone[a] || found->lone[b] ||
+	    (x->first_ns <= y->last_ns && y->first_ns <= x->last_ns))
+		return false;
+	bool inner = a != first && a != last && b != first && b != last;
+	return most_hops(f, a, b) > f->distance[first][last].hops || (inner && !farther_from(f, first, a, b, false));
+}
+
+static void find_apart(const struct finder *f, struct ow_order_found *found)
+{
+	for (unsigned a = 0; a < f->points; a++) {
+		for (unsigned b = a + 1; b < f->points; b++)
+			found->apart |= is_apart(f, found, a, b);
+	}
+}
+
 /* How neighbours of the order are told apart. */
 static enum ow_path_order evidence(const struct finder *f, const struct ow_order_found *found, bool trusted)
 {
 	enum ow_path_order by = OW_ORDER_HOPS;
-	if (!connected(f))
+	if (!connected(f) || found->apart)
 		return OW_ORDER_UNKNOWN;
 	for (unsigned i = 0; i + 1 < f->points; i++) {
 		const struct distance *d = &f->distance[found->place[i]][found->place[i + 1]];
@@ -533,6 +570,7 @@ int ow_path_find_order(const struct ow_path_point *point, unsigned points, bool 
 		sort(f, trusted, ret_found);
 		turn(f, trusted, ret_found);
 		find_lone(f, ret_found);
+		find_apart(f, ret_found);
 		ret_found->by = evidence(f, ret_found, trusted);
 		find_partial(f, ret_found);
 	}

@@ -13,6 +13,7 @@ struct ow_order_found {
 	enum ow_path_order by;
 	bool lone
 		[OW_PATH_POINTS]; /* by argument: no packets in common with any other point show its place; it is no end */
+	bool apart;               /* points share no time, and nothing shows how they lie */
 	bool partial[OW_PATH_POINTS]; /* by argument: packets pass the point that it does not show */
 };
 

@@ -138,7 +138,8 @@ static int warn_unknown_order(struct ow_path *path)
 	}
 	return warn(path,
 	            "the packets do not show the order of all points: where they do not, it is that of the arguments "
-	            "(--order given says that it is right)%s%s",
+	            "(--order given says that it is right)%s%s%s",
+	            path->found.apart ? "; points that captured at different times may be in the wrong order" : "",
 	            *lone ? "; put between the others, because no packet is the same as theirs: " : "", lone);
 }
 
