@@ -20,12 +20,17 @@ struct recording {
 	struct ow_flow_decoder *decoder;
 	struct ow_flow_recorder *recorder;
 	struct ow_epochs_writer *writer;
+	uint64_t dropped; /* packets that the capture missed until the last epoch, as it says */
 };
 
 static int on_epoch(void *arg, struct ow_epoch *epoch, struct ow_error *err)
 {
 	struct recording *rec = arg;
 	struct ow_epoch_cost cost;
+	uint64_t dropped = ow_reader_info(rec->reader)->dropped;
+	if (dropped > rec->dropped || ow_reader_damage(rec->reader))
+		epoch->flaws |= OW_EPOCH_MISSED;
+	rec->dropped = dropped;
 	int r = ow_epochs_append(rec->writer, epoch, &cost, err);
 	if (r < 0)
 		return r;
@@ -112,6 +117,11 @@ static void note_warnings(struct recording *rec)
 	char number[OW_FORMAT];
 	if (ow_reader_damage(rec->reader))
 		ow_error_set(next++, EIO, "%s", ow_reader_damage(rec->reader));
+	if (ow_reader_note(rec->reader))
+		ow_error_set(next++, EINVAL, "%s", ow_reader_note(rec->reader));
+	if (rec->dropped)
+		ow_error_set(next++, EINVAL, "the capture dropped %s %s, as it says itself: they are not recorded",
+		             ow_format_count(rec->dropped, number), ow_plural(rec->dropped, "packet", "packets"));
 	if (*rec->how->stop)
 		ow_error_set(next++, EINTR, "interrupted: the rest of the capture was not read");
 	if (counts->below_limit)
