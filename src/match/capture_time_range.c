@@ -116,7 +116,7 @@ int ow_capture_time_range_of_file(const char *path, int64_t tolerance_ns, struct
 		return r;
 	if (span.first_ns > span.last_ns)
 		return ow_error_set(err, ENODATA, "%.200s: no packets%s", path,
-		                    span.untimed ? " with a time (all are 0)" : "");
+		                    span.untimed ? " with a time (all are 0, or impossible)" : "");
 	*ret_span = span;
 	return 0;
 }

@@ -187,14 +187,15 @@ static int warn_capture(struct ow_match *m, unsigned side)
 	if (r == 0)
 		r = warn_tick(m, side);
 	if (r == 0 && f->untimed == f->packets)
-		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
+		r = warn(m,
+		         "%s: has no timestamps (all are 0, or impossible): packets are matched, delays cannot be told",
 		         name(side));
 	else if (r == 0 && f->untimed)
 		r = warn(m, "%s: %llu %s %s and no delay", name(side), (unsigned long long)f->untimed,
 		         ow_plural(f->untimed, "packet has", "packets have"),
 		         m->options.stamps != OW_STAMPS_CAPTURE && input->device.device != OW_DEVICE_NONE
 		                 ? "no stamp of the capture device"
-		                 : "no timestamp (0)");
+		                 : "no timestamp (0, or an impossible one)");
 	if (r == 0 && f->backwards) {
 		ow_duration_text((double)f->backwards_most_ns, text);
 		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(side),

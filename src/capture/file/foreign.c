@@ -137,16 +137,14 @@ static int start(struct foreign *f, struct ow_error *err)
 	                    text);
 }
 
-/* Clamps absurd times, so that they do not overflow: libpcap computes seconds from 64 bits of the file. */
+/* 0, no time, if it is absurd and would overflow: libpcap computes seconds from 64 bits of the file. */
 static int64_t to_ns(const struct timeval *ts)
 {
 	const int64_t max_s = OW_CAPTURE_TIME_MAX_NS / OW_NS_PER_S - 4; /* the sub-seconds are below 2^32 */
 	int64_t s = ts->tv_sec, ns = ts->tv_usec;
 
-	if (s > max_s || ns > UINT32_MAX)
-		return OW_CAPTURE_TIME_MAX_NS;
-	if (s < -max_s || ns < 0)
-		return -OW_CAPTURE_TIME_MAX_NS;
+	if (s > max_s || ns > UINT32_MAX || s < -max_s || ns < 0)
+		return 0;
 	return s * OW_NS_PER_S + ns;
 }
 
