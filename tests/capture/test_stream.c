@@ -168,6 +168,33 @@ static void test_cut(void **state)
 	}
 }
 
+/* What was dropped between frames is told with these, also if all were gathered before. */
+static void test_drops(void **state)
+{
+	(void)state;
+	for (int gathers = 0; gathers < 2; gathers++) {
+		struct ow_iface *live;
+		struct ow_iface_frame frame;
+		struct ow_iface_counts counts;
+		struct ow_error err;
+		struct fake *f = begin(true, &live);
+		f->bytes->size = 0;
+		craft_section(f->bytes);
+		craft_interface(f->bytes, 1, 96, 6);
+		for (unsigned i = 0; i < 3; i++)
+			craft_packet_after(f->bytes, 10, 0, (uint64_t)S * 1000000 + i * 10000, 60);
+		f->limit = f->bytes->size;
+		if (gathers)
+			assert_int_equal(ow_stream_gather(live, 1, &err), 3);
+		for (uint64_t i = 0; i <= 3; i++) {
+			ow_iface_counts(live, &counts);
+			assert_int_equal(counts.dropped, 10 * i);
+			assert_int_equal(ow_iface_read(live, 1, &frame, 1, &err), i < 3);
+		}
+		ow_iface_close(live);
+	}
+}
+
 /* A connection that comes back and is slower than it was before. */
 static void test_back(void **state)
 {
@@ -313,9 +340,9 @@ static void test_packed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silence), cmocka_unit_test(test_cut),  cmocka_unit_test(test_back),
-		cmocka_unit_test(test_next),    cmocka_unit_test(test_ends), cmocka_unit_test(test_endless),
-		cmocka_unit_test(test_packed),
+		cmocka_unit_test(test_silence), cmocka_unit_test(test_cut),   cmocka_unit_test(test_back),
+		cmocka_unit_test(test_next),    cmocka_unit_test(test_ends),  cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_packed),  cmocka_unit_test(test_drops),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,7 @@ struct gathered {
 	struct ow_frame frame;
 	int64_t arrived_ns;
 	struct gap before;
+	uint64_t dropped; /* packets that the captures lost until then, as they say */
 };
 
 struct stream {
@@ -59,6 +60,12 @@ struct stream {
 	struct gathered *gathered;
 	size_t gathers, gather_room, gather_next, gather_bytes;
 };
+
+/* Packets that the captures lost so far, as they say. */
+static uint64_t dropped_so_far(const struct stream *s)
+{
+	return s->dropped + ow_capture_decoder_info(s->decoder)->dropped;
+}
 
 /* -- bytes --------------------------------------------------------------------------------------------------------- */
 
@@ -339,7 +346,10 @@ static int64_t stream_now(const struct ow_iface *live)
 static void stream_count(struct ow_iface *live)
 {
 	struct stream *s = (struct stream *)live;
-	uint64_t dropped = s->dropped + ow_capture_decoder_info(s->decoder)->dropped;
+	/* Frames that wait were decoded before anybody asked: what was dropped between them belongs to their time. */
+	uint64_t dropped = s->gather_next == s->gathers ? dropped_so_far(s)
+	                   : s->gather_next             ? s->gathered[s->gather_next - 1].dropped
+	                                                : 0;
 	live->counts.dropped += dropped - s->counted;
 	s->counted = dropped;
 }
@@ -395,7 +405,8 @@ static int keep(struct stream *s, const struct ow_frame *frame, struct ow_error 
 		return ow_error_set(err, ENOMEM, "%s: out of memory", s->live.name);
 	}
 	memcpy(data, frame->data, frame->caplen);
-	s->gathered[s->gathers] = (struct gathered){.frame = *frame, .arrived_ns = s->heard_ns, .before = s->gap};
+	s->gathered[s->gathers] = (struct gathered){
+		.frame = *frame, .arrived_ns = s->heard_ns, .before = s->gap, .dropped = dropped_so_far(s)};
 	s->gap.is = false;
 	s->gathered[s->gathers++].frame.data = data;
 	s->gather_bytes += frame->caplen;
