@@ -36,8 +36,8 @@ struct ow_match {
 	struct ow_hole hole[OW_SIDES * OW_SILENCES_MAX];
 	char *warning[OW_MATCH_WARNINGS];
 	size_t warnings;
-	const char *unsent
-		[OW_DIRECTIONS]; /* the one of them about packets that arrived without having been sent; or NULL */
+	/* Those of them about packets that arrived without having been sent, and what a capture says of its drops; or NULL. */
+	const char *unsent[OW_DIRECTIONS], *missed[OW_SIDES];
 };
 
 /*

@@ -117,8 +117,11 @@ static int warn_dropped(struct ow_match *m, unsigned side)
 		snprintf(arrived, sizeof arrived, "up to %llu of the %llu %s from %s to %s may have arrived",
 		         (unsigned long long)part, (unsigned long long)lost,
 		         ow_plural(lost, "packet lost", "packets lost"), name(!side), name(side));
-	return warn(m, "%s: the capture dropped %llu %s, as it says itself: that is no loss of the network; %s",
-	            name(side), (unsigned long long)dropped, ow_plural(dropped, "packet", "packets"), arrived);
+	size_t said = m->warnings;
+	int r = warn(m, "%s: the capture dropped %llu %s, as it says itself: that is no loss of the network; %s",
+	             name(side), (unsigned long long)dropped, ow_plural(dropped, "packet", "packets"), arrived);
+	m->missed[side] = m->warnings > said ? m->warning[said] : NULL;
+	return r;
 }
 
 /* A file whose header declares the wrong unit of time, or that is damaged. */

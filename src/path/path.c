@@ -8,6 +8,7 @@
 #include "path/path.h"
 
 #include "base/time.h"
+#include "base/word.h"
 #include "match/match.h"
 #include "path/join.h"
 #include "path/order.h"
@@ -853,6 +854,23 @@ static bool is_explained(const struct ow_path *path, unsigned k, const char *tex
 	return explained;
 }
 
+/* Packets that a point did not show are no loss where others show them: what a pair says of them is said otherwise. */
+static int warn_dropped(struct ow_path *path, unsigned k)
+{
+	const unsigned point[] = {path->place[k].from, path->place[k].to};
+	int r = 0;
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		uint64_t dropped = ow_match_report(path->pair[k].match)->dropped[side];
+		if (dropped)
+			r = warn(path,
+			         "%s: the capture dropped %llu %s, as it says itself: that is no loss of the network, "
+			         "but may count as loss where no other point shows the packets",
+			         name(path, point[side]), (unsigned long long)dropped,
+			         ow_plural(dropped, "packet", "packets"));
+	}
+	return r;
+}
+
 static int warn_pairs(struct ow_path *path)
 {
 	int r = 0;
@@ -865,8 +883,11 @@ static int warn_pairs(struct ow_path *path)
 			r = warn(path, "%s and %s: %s", from, to, pair->err.text);
 		const struct ow_match_report *report = pair->match ? ow_match_report(pair->match) : NULL;
 		for (size_t i = 0; report && (neighbours || k == 0) && i < report->warnings && r == 0; i++) {
-			if (!is_explained(path, k, report->warning[i]))
-				r = warn_pair(path, from, to, report->warning[i]);
+			const char *text = report->warning[i];
+			if (text == pair->match->missed[OW_SIDE_A] || text == pair->match->missed[OW_SIDE_B])
+				r = warn_dropped(path, k);
+			else if (!is_explained(path, k, text))
+				r = warn_pair(path, from, to, text);
 		}
 	}
 	return r;
