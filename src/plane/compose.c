@@ -91,12 +91,13 @@ void ow_compose(const struct ow_route *route, ow_compose_find *find, void *arg, 
 		mix.loss_error2 += share * part.loss_error2;
 	}
 	composed.known_mean_ns = known;
+	bool has_spread = mix.has_delay && !isnan(squares); /* NAN: a place has a mean, but no standard deviation */
 	mix.variance = fmax(squares - mix.mean * mix.mean, 0);
 	composed.mean_ns = mix.has_delay ? around(mix.mean, mix.mean_error2, -INFINITY, INFINITY)
 	                                 : ow_value_none(OW_REASON_PATH_INCOMPLETE);
 	double spread = sqrt(mix.variance), spread_error2 = spread > 0 ? mix.variance_error2 / (4 * mix.variance) : 0;
 	composed.stddev_ns =
-		mix.has_delay ? around(spread, spread_error2, 0, INFINITY) : ow_value_none(OW_REASON_PATH_INCOMPLETE);
+		has_spread ? around(spread, spread_error2, 0, INFINITY) : ow_value_none(OW_REASON_PATH_INCOMPLETE);
 	composed.loss_ratio = mix.has_loss ? around(1 - mix.through, mix.loss_error2, 0, 1)
 	                                   : ow_value_none(OW_REASON_PATH_INCOMPLETE);
 	composed.clock_error_ns = isinf(composed.clock_error_ns) ? NAN : 2 * composed.clock_error_ns;

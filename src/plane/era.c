@@ -13,8 +13,7 @@ void ow_era_add(struct ow_era *era, const struct ow_watch_sample *sample)
 		era->intervals++;
 		era->mean += step / era->intervals;
 		era->squares += step * (sample->mean_ns - era->mean);
-		if (isfinite(sample->stddev_ns))
-			era->variances += sample->stddev_ns * sample->stddev_ns;
+		era->variances += sample->stddev_ns * sample->stddev_ns;
 		era->clock_error_ns =
 			isnan(sample->clock_error_ns) ? INFINITY : fmax(era->clock_error_ns, sample->clock_error_ns);
 		era->active |= sample->active;

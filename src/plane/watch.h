@@ -28,7 +28,7 @@
 struct ow_watch_sample {
 	int64_t start_ns, length_ns;
 	bool has_delay, has_loss;
-	double mean_ns, stddev_ns;
+	double mean_ns, stddev_ns;             /* stddev_ns: NAN = not known */
 	double mean_error_ns, stddev_error_ns; /* standard errors by sampling; 0 = exact */
 	double clock_error_ns;                 /* bound for both clocks together; NAN = not known */
 	uint64_t samples;                      /* number of delays */

@@ -152,8 +152,9 @@ static void cells_of(const struct ow_monitor_verdict *verdict, ow_table_cells ce
 		ow_duration_text(composed->mean_ns.value, cell[MEAN]);
 		ow_duration_text((composed->mean_ns.high - composed->mean_ns.low) / 2, half);
 		snprintf(cell[BOUND], OW_TABLE_CELL, "+- %-10s", half);
-		ow_duration_text(composed->stddev_ns.value, cell[STDDEV]);
 	}
+	if (composed->stddev_ns.status != OW_VALUE_NONE)
+		ow_duration_text(composed->stddev_ns.value, cell[STDDEV]);
 	if (composed->loss_ratio.status != OW_VALUE_NONE)
 		ow_format_percent(composed->loss_ratio.value, cell[LOSS]);
 }

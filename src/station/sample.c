@@ -37,7 +37,7 @@ void ow_station_sample(const struct ow_interval_result *result, struct ow_watch_
 		.has_delay = known && mean->status != OW_VALUE_NONE && result->samples,
 		.has_loss = known && result->loss_ratio.status != OW_VALUE_NONE && result->sent > result->pending,
 		.mean_ns = mean->value,
-		.stddev_ns = stddev->status == OW_VALUE_NONE ? 0 : stddev->value,
+		.stddev_ns = stddev->status == OW_VALUE_NONE ? NAN : stddev->value,
 		.mean_error_ns = mean->status == OW_VALUE_ESTIMATED ? (mean->high - mean->low) / 3.92 : 0,
 		.stddev_error_ns = stddev->status == OW_VALUE_ESTIMATED ? (stddev->high - stddev->low) / 3.92 : 0,
 		.clock_error_ns = clock_error_ns(result),

@@ -147,6 +147,13 @@ static void composed_as_sent(void **state)
 	double half = (composed.mean_ns.high - composed.mean_ns.low) / 2 / 1.96;
 	assert_true(half * half > 2.5 && half * half < 4.01);
 	assert_int_equal(composed.missing, 0);
+	/* A place with a mean, but without a standard deviation: that of the path is not known. */
+	samples.sample[3].stddev_ns = NAN;
+	ow_compose(&route, find, &samples, &composed);
+	assert_int_equal(composed.mean_ns.status, OW_VALUE_ESTIMATED);
+	assert_int_equal(composed.stddev_ns.status, OW_VALUE_NONE);
+	assert_int_equal(composed.missing, 0);
+	samples.sample[3].stddev_ns = usual[3];
 	samples.name[6] = NULL;
 	ow_compose(&route, find, &samples, &composed);
 	assert_int_equal(composed.mean_ns.status, OW_VALUE_NONE);
