@@ -77,6 +77,8 @@ static void put_conclusion(FILE *out, const struct ow_style *style, const struct
 		if (part->slower) {
 			ow_duration_text(part->change.excess_ns, more);
 			fprintf(out, "%s is slower by %s", name, more);
+			if (part->share < 1)
+				fprintf(out, " for %.3g %% of the packets", 100 * part->share);
 			if (known && excess > 0)
 				fprintf(out, ", %.0f %% of the path's excess",
 				        100 * part->share * part->change.excess_ns / excess);
