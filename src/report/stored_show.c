@@ -82,6 +82,8 @@ static void put_counts(FILE *out, const struct ow_stored_sum *sum, const char *r
 		fprintf(out, "%s lost (%s%s)", ow_format_count(n.lost, c), share, n.pending ? " of those decided" : "");
 	fprintf(out, ", %s duplicate%s\n", ow_format_count(n.duplicated, d), ow_plural(n.duplicated, "", "s"));
 	ow_render_counts(out, &n);
+	if (n.late_received != n.late) /* without it, received does not follow from the other counts */
+		fprintf(out, "%s received late: sent in an earlier interval\n", ow_format_count(n.late_received, a));
 	if (n.pending)
 		fprintf(out, "%s undecided\n", ow_format_count(n.pending, a));
 	if (n.extra > n.duplicated)

@@ -123,6 +123,8 @@ static void sums(void **state)
 	expect_out("r.db --summary", "--- voice london>paris ---\n600 intervals from 2023-11-14 22:13:20 to "
 	                             "2023-11-14 22:23:20 UTC\n540 measured (90.0%), 60 unknown\n");
 	assert_non_null(strstr(out, "54,000,000 sent, 53,854,860 received, 145,140 lost (0.269%)"));
+	assert_non_null(strstr(out, "21,600 late: arrived in a later interval\n"
+	                            "18,900 received late: sent in an earlier interval\n"));
 	assert_non_null(strstr(out, "1,625 frames could not be identified\n"));
 	assert_non_null(strstr(out, "worst p99 of intervals: 9 ms at 11-14 22:20:00"));
 	assert_non_null(strstr(out, "120 unknown: paris does not answer, 11-14 22:18:20 to 11-14 22:19:19"));
