@@ -135,6 +135,8 @@ static void put_delays(FILE *out, const struct ow_stored_sum *sum, const char *r
 	fprintf(out, "one-way delay mean/stddev = %s / %s of %s %s\n", ow_duration_cell(ow_stored_sum_mean(sum), a),
 	        ow_duration_cell(ow_stored_sum_stddev(sum), b), ow_format_count(sum->samples, low),
 	        ow_plural(sum->samples, "packet", "packets"));
+	if (isnan(ow_stored_sum_stddev(sum)))
+		fprintf(out, "no stddev: not all %s have one\n", rows);
 	if (isfinite(ow_stored_sum_min(sum)) && isfinite(ow_stored_sum_max(sum)))
 		fprintf(out, "one-way delay min/max = %s / %s\n", ow_duration_cell(ow_stored_sum_min(sum), a),
 		        ow_duration_cell(ow_stored_sum_max(sum), b));

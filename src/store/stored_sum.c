@@ -306,7 +306,7 @@ static bool is_without_clock(struct ow_statement *row)
 static void add_delays(struct pass *p, size_t lane, struct ow_stored_sum *sum, struct ow_statement *row,
                        int64_t start_ns, const struct ow_interval_result *counts)
 {
-	double mean, stddev = 0, value;
+	double mean, stddev = NAN /* one that is not known, makes that of the sum unknown */, value;
 	/* Packets whose delay is known; a method that samples has fewer delays than its numbers stand for. */
 	uint64_t there = counts->matched + counts->late;
 	uint64_t packets = there > counts->ambiguous ? there - counts->ambiguous : counts->samples;

@@ -145,6 +145,24 @@ static void sums(void **state)
 	json_decref(root);
 }
 
+/* Methods that keep sums may give a mean without a standard deviation: then that of the sum is not known either. */
+static void without_stddev(void **state)
+{
+	(void)state;
+	struct ow_store *store;
+	assert_int_equal(ow_store_open("s.db", &store, NULL), 0);
+	for (int64_t i = 0; i < 3; i++) {
+		struct ow_interval_result r = sample_live(i);
+		if (i == 1)
+			r.stddev_ns = sample_none(OW_REASON_FEW_DELAYS);
+		assert_int_equal(ow_store_add(store, &r, NULL), 0);
+	}
+	ow_store_close(store);
+	expect_out("s.db --summary", "one-way delay mean/stddev = 50.12 us / - of 299,184 packets\n"
+	                             "no stddev: not all intervals have one\n");
+	expect_out("s.db --summary --json", "\"stddev\": null");
+}
+
 /* -- a year ------------------------------------------------------------------------------------------------------- */
 
 #define DAYS    400
@@ -338,9 +356,9 @@ int main(void)
 	setenv("TZ", "UTC", 1);
 	fill();
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists),  cmocka_unit_test(json_lines), cmocka_unit_test(sums),
-		cmocka_unit_test(files),  cmocka_unit_test(thresholds), cmocka_unit_test(errors),
-		cmocka_unit_test(levels),
+		cmocka_unit_test(lists),          cmocka_unit_test(json_lines), cmocka_unit_test(sums),
+		cmocka_unit_test(without_stddev), cmocka_unit_test(files),      cmocka_unit_test(thresholds),
+		cmocka_unit_test(errors),         cmocka_unit_test(levels),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	static const char *const names[] = {"out",   "err",   "r.db", "r.db-wal", "r.db-shm", "r.csv",
