@@ -5,6 +5,7 @@
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/web.h"
+#include "plane/topology.h"
 #include "sandbox/guard.h"
 #include "sandbox/privileges.h"
 #include "store/postgres.h"
@@ -184,6 +185,15 @@ static char *find_truth(const char *store)
 	return NULL;
 }
 
+/* Each request reads the network again; one that is wrong now is told before the page is served. */
+static int check_network(const char *path, struct ow_error *err)
+{
+	struct ow_topology *topology = NULL;
+	int r = path ? ow_topology_read(path, OW_COST_ONE, &topology, err) : 0;
+	ow_topology_free(topology);
+	return r;
+}
+
 static int run(struct arguments *args, struct ow_error *err)
 {
 	struct texts texts = {0};
@@ -201,6 +211,8 @@ static int run(struct arguments *args, struct ow_error *err)
 	                                 .key = texts.key,
 	                                 .client_ca = texts.client_ca,
 	                                 .rate = (unsigned)args->rate};
+	if (r == 0)
+		r = check_network(args->api.network, err);
 	if (r == 0)
 		r = ow_api_create(&args->api, &api, err);
 	if (r == 0)

@@ -309,6 +309,15 @@ class ServerTest(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0)
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
+    def test_network_that_is_none(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"A B\n")
+            file.flush()
+            for network, why in ((file.name, f"{file.name}:1: "), ("/no/such", "/no/such: No such file")):
+                done = subprocess.run([ONEWAY, "web", self.store, "--network", network, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=20, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertTrue(done.stderr.startswith(f"oneway web: {why}"), done.stderr)
+
 
 class ReachableTest(unittest.TestCase):
     """An address that others can reach: TLS, and a token or a certificate."""
