@@ -149,11 +149,11 @@ static void add(struct sum *sum, const struct ow_lab_row *row)
 	sum->ring_drops += row->measured->ring_drops;
 	if (!row->measured->has_delay)
 		return;
-	double n = (double)delay->samples, spread = isfinite(delay->stddev_ns) ? delay->stddev_ns : 0;
+	double n = (double)delay->samples;
 	sum->result.delay.samples += delay->samples;
 	sum->weight += n;
 	sum->mean += n * delay->mean_ns;
-	sum->square += n * (delay->mean_ns * delay->mean_ns + spread * spread);
+	sum->square += n * (delay->mean_ns * delay->mean_ns + delay->stddev_ns * delay->stddev_ns);
 }
 
 static void put_json(const struct ow_lab_show *show, const struct ow_lab_row *row)
@@ -261,7 +261,8 @@ static void total_of(const struct ow_lab_show *show, const struct ow_lab_end *en
 	if (sum->weight > 0) {
 		struct ow_delay *delay = &ret_total->delay;
 		delay->mean_ns = sum->mean / sum->weight;
-		delay->stddev_ns = sqrt(fmax(0, sum->square / sum->weight - delay->mean_ns * delay->mean_ns));
+		double variance = sum->square / sum->weight - delay->mean_ns * delay->mean_ns;
+		delay->stddev_ns = isnan(variance) ? NAN : sqrt(fmax(0, variance)); /* NAN: one is not known */
 		delay->min_ns = delay->max_ns = INT64_MIN;
 		for (int i = 0; i < OW_QUANTILES; i++)
 			delay->quantile_ns[i] = NAN;
