@@ -20,6 +20,16 @@ static char *end_of_name(char *argument)
 	               : NULL;
 }
 
+/* The = of NAME=FILE if FILE is there, but NAME is no name; else NULL. */
+static const char *end_of_bad_name(const char *argument)
+{
+	const char *equals = strchr(argument, '=');
+	return equals && !memchr(argument, '/', (size_t)(equals - argument)) && access(argument, F_OK) < 0 &&
+	                       access(equals + 1, F_OK) == 0
+	               ? equals
+	               : NULL;
+}
+
 /* "dir/client.pcap.gz" -> "client" */
 static void name_of_file(const char *path, char name[OW_POINT_NAME])
 {
@@ -65,7 +75,11 @@ int ow_point_arguments(char *const *argument, unsigned count, struct ow_point_ar
 	for (ret->count = 0; ret->count < count; ret->count++) {
 		unsigned i = ret->count;
 		char *end = end_of_name(argument[i]);
-		const char *path = end ? end + 1 : argument[i];
+		const char *path = end ? end + 1 : argument[i], *bad = end ? NULL : end_of_bad_name(argument[i]);
+		if (bad)
+			return ow_error_set(err, EINVAL,
+			                    "'%.*s' is not a name of a point (1 to %d letters, digits, _ . : -)",
+			                    (int)(bad - argument[i]), argument[i], NAME_MOST);
 		if (end)
 			*end = 0;
 		ret->given[i] = end ? argument[i] : NULL;

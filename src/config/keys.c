@@ -42,7 +42,9 @@ int ow_name_check(const char *name, struct ow_error *err)
 		return ow_error_set(err, EINVAL, "'%.20s...' is longer than %d characters", name, OW_RESULT_NAME - 1);
 	for (const char *c = name; *c; c++) {
 		if (*c <= ' ' || *c >= 0x7f || *c == '/')
-			return ow_error_set(err, EINVAL, "'%.60s' has a space, slash or unprintable character", name);
+			return ow_error_set(err, EINVAL,
+			                    "'%.60s' has a space, a slash or a character that is not printable ASCII",
+			                    name);
 	}
 	return *name ? 0 : ow_error_set(err, EINVAL, "is empty");
 }

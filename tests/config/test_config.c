@@ -213,7 +213,7 @@ static const struct {
 	{TOP SEG "    classes: [{filter: ip}]\n", "class 1 of segment 'x' has no name"},
 	{TOP SEG "    classes: [{name: a}, {name: a}]\n", "class 'a' of segment 'x' is in line 9 already"},
 	{TOP SEG "    classes: [{name: a, filtre: ip}]\n", "unknown key 'filtre' in class 'a', did you mean 'filter'?"},
-	{TOP SEG "    classes: [{name: 'a b'}]\n", "has a space, slash or unprintable character"},
+	{TOP SEG "    classes: [{name: 'a b'}]\n", "has a space, a slash or a character that is not printable ASCII"},
 	{TOP SEG "    classes: [{name: 0123456789012345678901234567890123456789012345678901234567890123}]\n",
          "is longer than 63 characters"},
 	{TOP SEG "  - name: x\n    peer: oslo\n    connect: a:1\n", "conf/t.yaml:9: segment 'x' is in line 6 already"},
