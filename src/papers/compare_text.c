@@ -168,7 +168,9 @@ static void put_costs(FILE *out, const struct ow_method_comparison *c, int width
 			ow_duration_text(row->decode_us * 1e3, cell[DECODE]);
 		ow_table_name(out, row->name, NAME);
 		ow_table_numbers(&table, cell, 0);
-		fprintf(out, parameters ? "  %.*s\n" : "\n", left, row->params);
+		fputs(parameters ? "  " : "\n", out);
+		if (parameters)
+			ow_format_wrap(out, row->params, width - left, width);
 	}
 }
 
@@ -276,8 +278,10 @@ void ow_report_compare_text(FILE *out, const struct ow_method_comparison *compar
 	put_errors(out, comparison, width, colour);
 	put_costs(out, comparison, width);
 	put_reasons(out, comparison, width);
-	for (size_t i = 0; i < comparison->match->warnings; i++)
-		fprintf(out, "warning: %s\n", comparison->match->warning[i]);
+	for (size_t i = 0; i < comparison->match->warnings; i++) {
+		fputs("warning: ", out);
+		ow_format_wrap(out, comparison->match->warning[i], 9, width);
+	}
 }
 
 /* -- JSON --------------------------------------------------------------------------------------------------------- */
