@@ -101,18 +101,30 @@ static void put_counts(FILE *out, const struct ow_stored_sum *sum, const char *r
 		        ow_plural(n.unreadable, "frame", "frames"));
 }
 
-/* Quantiles of all packets, and between which delays the p99 is. */
-static void put_quantiles(FILE *out, const struct ow_stored_sum *sum)
+/* A packet that returns to its sender has travelled in both directions. */
+static const char *way_of(const struct ow_stored *stored, const struct ow_stored_sum *sum)
+{
+	size_t lanes;
+	const struct ow_stored_lane *lane = ow_stored_lanes(stored, &lanes) + sum->lane;
+	return strcmp(lane->from, lane->to) == 0 ? "round-trip" : "one-way";
+}
+
+/* Quantiles of all packets, and between which delays the p99 is. One that has no upper bound is at least the lower. */
+static void put_quantiles(FILE *out, const struct ow_stored_sum *sum, const char *way)
 {
 	char text[OW_DURATION_TEXT], high[OW_DURATION_TEXT], count[OW_FORMAT], all[OW_FORMAT];
 	struct ow_value p99 = ow_stored_sum_quantile(sum, ow_quantile_level[OW_Q99]);
 	uint64_t without = sum->samples > sum->delays.packets ? sum->samples - sum->delays.packets : 0;
 	if (p99.status != OW_VALUE_NONE) {
-		fputs("one-way delay p50/p90/p95/p99/p99.9 = ", out);
+		fprintf(out, "%s delay p50/p90/p95/p99/p99.9 = ", way);
 		for (int q = 0; q < OW_QUANTILES; q++) {
 			struct ow_value v = ow_stored_sum_quantile(sum, ow_quantile_level[q]);
-			fprintf(out, "%s%s", q ? " / " : "",
-			        ow_duration_cell(v.status == OW_VALUE_NONE ? NAN : v.value, text));
+			bool bounded = v.status == OW_VALUE_NONE || isfinite(v.high);
+			fprintf(out, "%s%s%s", q ? " / " : "", bounded ? "" : ">=",
+			        ow_duration_cell(v.status == OW_VALUE_NONE ? NAN
+			                         : bounded                 ? v.value
+			                                                   : v.low,
+			                         text));
 		}
 		fprintf(out, "\np99 is between %s and %s\n",
 		        isfinite(p99.low) ? ow_duration_cell(p99.low, text) : "any",
@@ -125,22 +137,22 @@ static void put_quantiles(FILE *out, const struct ow_stored_sum *sum)
 		        ow_format_count(sum->samples, all), sum->delays.packets ? "" : ", not the distribution");
 }
 
-static void put_delays(FILE *out, const struct ow_stored_sum *sum, const char *rows)
+static void put_delays(FILE *out, const struct ow_stored_sum *sum, const char *rows, const char *way)
 {
 	char a[OW_DURATION_TEXT], b[OW_DURATION_TEXT], low[OW_FORMAT], high[OW_FORMAT];
 	if (!(sum->weight > 0)) {
 		fputs("no delay is known\n", out);
 		return;
 	}
-	fprintf(out, "one-way delay mean/stddev = %s / %s of %s %s\n", ow_duration_cell(ow_stored_sum_mean(sum), a),
+	fprintf(out, "%s delay mean/stddev = %s / %s of %s %s\n", way, ow_duration_cell(ow_stored_sum_mean(sum), a),
 	        ow_duration_cell(ow_stored_sum_stddev(sum), b), ow_format_count(sum->samples, low),
 	        ow_plural(sum->samples, "packet", "packets"));
 	if (isnan(ow_stored_sum_stddev(sum)))
 		fprintf(out, "no stddev: not all %s have one\n", rows);
 	if (isfinite(ow_stored_sum_min(sum)) && isfinite(ow_stored_sum_max(sum)))
-		fprintf(out, "one-way delay min/max = %s / %s\n", ow_duration_cell(ow_stored_sum_min(sum), a),
+		fprintf(out, "%s delay min/max = %s / %s\n", way, ow_duration_cell(ow_stored_sum_min(sum), a),
 		        ow_duration_cell(ow_stored_sum_max(sum), b));
-	put_quantiles(out, sum);
+	put_quantiles(out, sum, way);
 	fprintf(out, "means of %s: %s at %s to %s at %s\n", rows, ow_duration_cell(sum->mean.low, a),
 	        ow_format_local(sum->mean.low_ns, "%m-%d %T", low), ow_duration_cell(sum->mean.high, b),
 	        ow_format_local(sum->mean.high_ns, "%m-%d %T", high));
@@ -184,7 +196,7 @@ static void put_blocks(const struct ow_stored_show *show, const struct ow_stored
 		if (!(sum->measured + sum->partial))
 			continue;
 		put_counts(show->out, sum, rows);
-		put_delays(show->out, sum, rows);
+		put_delays(show->out, sum, rows, way_of(stored, sum));
 		put_rest(show->out, sum, rows);
 	}
 }
@@ -220,7 +232,7 @@ static void cells_of(const struct ow_stored_sum *sum, ow_table_cells cell)
 	double share = ow_stored_sum_availability(sum), loss = ow_stored_sum_loss(sum);
 	struct ow_value p99 = ow_stored_sum_quantile(sum, ow_quantile_level[OW_Q99]);
 	const double delays[] = {ow_stored_sum_mean(sum), ow_stored_sum_stddev(sum),
-	                         p99.status == OW_VALUE_NONE ? NAN : p99.value,
+	                         p99.status == OW_VALUE_NONE || !isfinite(p99.high) ? NAN : p99.value,
 	                         sum->p99_ns.count ? sum->p99_ns.high : NAN};
 	snprintf(cell[AVAILABLE], OW_TABLE_CELL, "%s", isfinite(share) ? ow_format_percent(share, text) : "-");
 	snprintf(cell[SENT], OW_TABLE_CELL, "%s", ow_format_short(n.sent, (int)columns[SENT].width, text));

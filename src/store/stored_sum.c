@@ -121,6 +121,7 @@ struct pass {
 	size_t *current;          /* sum of each lane, SIZE_MAX: none yet */
 	int64_t *end;             /* end of each lane's last interval */
 	bool *twice;              /* packets of each lane are those of others as well */
+	bool *left_out;           /* each lane is the round trip of others, and not added to them */
 	struct open_sum *open;    /* of each lane; NULL: there are too many lanes */
 	int64_t from_ns, till_ns; /* the hour or day that was computed last */
 	bool no_memory;           /* a sum is not complete */
@@ -407,16 +408,31 @@ static bool is_counted_twice(const struct ow_stored *stored, const struct ow_sto
 	return false;
 }
 
-/* Finds these lanes. A fleet has very many, and most have none. */
+/* Whether the lane is the round trip of probes, and the way there or back is one of those that are added up. */
+static bool is_round_trip(const struct ow_stored *stored, const struct ow_stored_lane *lane)
+{
+	if (strcmp(lane->from, lane->to) != 0)
+		return false;
+	for (size_t i = 0; i < stored->lanes; i++) {
+		const struct ow_stored_lane *other = &stored->lane[i];
+		if (other->chosen && strcmp(other->segment, lane->segment) == 0 && strcmp(other->from, other->to) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Finds both kinds of lanes. A fleet has very many, and most have none. */
 static void find_twice(struct pass *p)
 {
 	const struct ow_stored *stored = p->stored;
 	bool any = false;
 	for (size_t i = 0; i < stored->lanes && !any; i++)
 		any = strchr(stored->lane[i].to, '+');
-	for (size_t i = 0; i < stored->lanes; i++)
-		p->twice[i] =
-			any && p->options.group == OW_STORED_SEGMENT && is_counted_twice(stored, &stored->lane[i]);
+	for (size_t i = 0; i < stored->lanes; i++) {
+		bool together = p->options.group == OW_STORED_SEGMENT;
+		p->twice[i] = any && together && is_counted_twice(stored, &stored->lane[i]);
+		p->left_out[i] = together && is_round_trip(stored, &stored->lane[i]);
+	}
 }
 
 /* Replaces numbers in causes, so that equal causes can be grouped. Digits after a letter belong to a name: eth0. */
@@ -524,6 +540,8 @@ static int add_row(struct pass *p, struct ow_statement *row, struct ow_error *er
 	if (!found)
 		return 0;
 	size_t lane = (size_t)(found - p->stored->lane), before = p->current[lane];
+	if (p->left_out[lane])
+		return 0;
 	int named = ow_result_status_of(ow_column_text(row, STATUS));
 	enum ow_result_status status = named < 0 ? OW_RESULT_UNKNOWN : (enum ow_result_status)named;
 	struct ow_rollup_intervals n = intervals_of(row, status);
@@ -561,7 +579,8 @@ static int make_room(struct pass *p, struct ow_error *err)
 	p->current = reallocarray(NULL, lanes + 1, sizeof *p->current);
 	p->end = reallocarray(NULL, lanes + 1, sizeof *p->end);
 	p->twice = reallocarray(NULL, lanes + 1, sizeof *p->twice);
-	if (!p->current || !p->end || !p->twice)
+	p->left_out = reallocarray(NULL, lanes + 1, sizeof *p->left_out);
+	if (!p->current || !p->end || !p->twice || !p->left_out)
 		return ow_error_set(err, ENOMEM, "not enough memory for %zu lanes", lanes);
 	find_twice(p);
 	p->open = lanes <= OPEN_MAX ? calloc(lanes + 1, sizeof *p->open) : NULL;
@@ -647,6 +666,7 @@ int ow_stored_summarise(struct ow_stored *stored, const struct ow_stored_sum_opt
 	free(p.open);
 	free(p.current);
 	free(p.twice);
+	free(p.left_out);
 	free(p.end);
 	if (r < 0)
 		ow_stored_sums_done(&sums);

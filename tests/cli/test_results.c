@@ -163,6 +163,33 @@ static void without_stddev(void **state)
 	expect_out("s.db --summary --json", "\"stddev\": null");
 }
 
+/* The round trip of probes is not added to the ways there and back. */
+static void round_trips(void **state)
+{
+	(void)state;
+	struct ow_store *store;
+	assert_int_equal(ow_store_open("t.db", &store, NULL), 0);
+	for (int64_t i = 0; i < 9; i++) {
+		struct ow_interval_result r = sample_live(i / 3);
+		r.active = true;
+		if (i % 3 == 1) {
+			memcpy(r.from, "paris", 6);
+			memcpy(r.to, "london", 7);
+		} else if (i % 3 == 2) {
+			memcpy(r.to, "london", 7);
+			memcpy(r.class_name, "round-trip", 11);
+		}
+		assert_int_equal(ow_store_add(store, &r, NULL), 0);
+	}
+	ow_store_close(store);
+	expect_out("t.db --summary by segment", "6 intervals from");
+	assert_non_null(strstr(out, "\n600,000 sent, "));
+	assert_non_null(strstr(out, "\none-way delay mean/stddev = "));
+	expect_out("t.db --summary by segment --class round-trip", "\n300,000 sent, ");
+	assert_non_null(strstr(out, "\nround-trip delay mean/stddev = "));
+	expect_out("t.db --summary", "\nround-trip delay mean/stddev = ");
+}
+
 /* -- a year ------------------------------------------------------------------------------------------------------- */
 
 #define DAYS    400
@@ -356,9 +383,9 @@ int main(void)
 	setenv("TZ", "UTC", 1);
 	fill();
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists),          cmocka_unit_test(json_lines), cmocka_unit_test(sums),
-		cmocka_unit_test(without_stddev), cmocka_unit_test(files),      cmocka_unit_test(thresholds),
-		cmocka_unit_test(errors),         cmocka_unit_test(levels),
+		cmocka_unit_test(lists),          cmocka_unit_test(json_lines),  cmocka_unit_test(sums),
+		cmocka_unit_test(without_stddev), cmocka_unit_test(round_trips), cmocka_unit_test(files),
+		cmocka_unit_test(thresholds),     cmocka_unit_test(errors),      cmocka_unit_test(levels),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	static const char *const names[] = {"out",   "err",   "r.db", "r.db-wal", "r.db-shm", "r.csv",
