@@ -13,6 +13,7 @@
 #include "store/sample_row.h"
 #include "result/period.h"
 #include <errno.h>
+#include <limits.h>
 #include <oneway/oneway.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -107,6 +108,16 @@ int ow_database_newest(void)
 
 /* -- errors ------------------------------------------------------------------------------------------------------- */
 
+/* Why there is no file: SQLite tries last to read it, so its reason hides that the folder cannot be written. */
+static int reason_of_none(const char *path)
+{
+	char folder[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	int length = slash && slash != path ? (int)(slash - path) : 1;
+	snprintf(folder, sizeof folder, "%.*s", length, slash ? path : ".");
+	return access(folder, W_OK | X_OK) < 0 ? errno : ENOENT;
+}
+
 int ow_database_fail(const struct ow_database *database, struct ow_error *err)
 {
 	const char *path = database->path;
@@ -123,7 +134,7 @@ int ow_database_fail(const struct ow_database *database, struct ow_error *err)
 		if (os == ENOENT && sqlite3_db_readonly(database->db, "main") == 1)
 			return ow_error_set(err, EROFS, "%s: cannot be written, it or its directory is read-only",
 			                    path);
-		os = os ? os : EIO;
+		os = os == ENOENT ? reason_of_none(path) : os ? os : EIO;
 		return ow_error_set(err, os, "%s: cannot be opened: %s", path, strerror(os));
 	case SQLITE_NOTADB:
 		return ow_error_set(err, EINVAL, "%s: not an SQLite database", path);

@@ -352,7 +352,12 @@ static void read_only(void **state)
 		struct ow_store *store = NULL;
 		struct ow_error err = {""};
 		int r = ow_store_open(store_path, &store, &err);
-		_exit(r == -EROFS && strstr(err.text, "read-only") ? 0 : 1);
+		if (r != -EROFS || !strstr(err.text, "read-only"))
+			_exit(1);
+		char path[sizeof store_path + 4];
+		snprintf(path, sizeof path, "%s.new", store_path);
+		r = ow_store_open(path, &store, &err);
+		_exit(r == -EACCES && strstr(err.text, "Permission denied") ? 0 : 2);
 	}
 	int status;
 	assert_int_equal(waitpid(child, &status, 0), child);
