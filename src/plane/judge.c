@@ -194,6 +194,9 @@ static void say_missing(const struct ow_monitor *monitor, const struct path *pat
 	else if (last && *place->cause)
 		snprintf(verdict->cause, sizeof(verdict->cause), "no result of %.120s%s: %.150s", place->name, others,
 		         place->cause);
+	else if (last && last->length_ns && !last->sent)
+		snprintf(verdict->cause, sizeof(verdict->cause), "no packet of %.200s was compared%s", place->name,
+		         others);
 	else
 		snprintf(verdict->cause, sizeof(verdict->cause), "no result of %.200s%s", place->name, others);
 }

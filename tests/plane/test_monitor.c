@@ -330,6 +330,10 @@ static void targets(void **state)
 	verdict = verdict_of(&small);
 	assert_int_equal(verdict->state, OW_PATH_UNKNOWN);
 	assert_string_equal(verdict->cause, "no result of C>D");
+	/* A result, without packets. */
+	struct ow_watch_sample empty = {.start_ns = small.now_ns - S, .length_ns = S};
+	assert_int_equal(ow_monitor_add(small.monitor, "C>D", &empty, NULL), 0);
+	assert_string_equal(verdict_of(&small)->cause, "no packet of C>D was compared");
 	/* With a gap, but too slow already. */
 	intervals(&small, 5, "A>F", NULL, "C>D");
 	verdict = verdict_of(&small);
