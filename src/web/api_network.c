@@ -136,8 +136,8 @@ static int collect_edges(const struct ow_cells *cells, const struct ow_topology 
 	}
 	for (size_t i = 0; r == 0 && i < cells->count; i++) {
 		const struct ow_stored_lane *lane = cells->cell[i].lane;
-		/* The lane to several peers together is between no two points. */
-		if (!strchr(lane->to, '+'))
+		/* The lane to several peers together is between no two points, nor is a round trip. */
+		if (!strchr(lane->to, '+') && strcmp(lane->from, lane->to) != 0)
 			r = add_edge(edges, lane->from, lane->to, true);
 	}
 	return r;

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import sqlite3
 import ssl
@@ -308,6 +309,17 @@ class ServerTest(unittest.TestCase):
                 done = subprocess.run([ONEWAY, "web", file.name, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=20, check=False)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+    def test_round_trip_is_no_edge(self):
+        with tempfile.TemporaryDirectory() as folder:
+            store = shutil.copy(self.store, folder)
+            with sqlite3.connect(store) as database:
+                database.execute("UPDATE lane SET to_point = from_point, class = 'round-trip' WHERE id = 1")
+            database.close()
+            with Server(ONEWAY, store) as server:
+                network = json.loads(ask(server.address, "/api/v1/network")[2])
+                self.assertTrue(any(cell["from"] == cell["to"] for cell in network["cells"]))
+                self.assertFalse(any(edge["from"] == edge["to"] for edge in network["edges"]), network["edges"])
 
     def test_network_that_is_none(self):
         with tempfile.NamedTemporaryFile() as file:
