@@ -309,16 +309,15 @@ static void tell_empty(const struct ow_measure *args, const struct ow_local_pair
 	}
 }
 
-/* Hosts that were not seen when it began are on no side. */
+/* Hosts that were not seen when it began, or not among the busiest, are on no side. */
 static void tell_unclaimed(const struct ow_measure *args, const struct ow_local_pair *both)
 {
 	for (unsigned i = 0; i < 2 && args->streams && !args->forward && !args->classes.count; i++) {
 		struct ow_recorder_counts counts;
 		ow_local_pair_counts(both, i, &counts);
 		if (counts.unclaimed)
-			ow_cli_say("oneway %s: warning: %s: %llu %s left out, of hosts that the first packets do not "
-			           "show: "
-			           "give --forward",
+			ow_cli_say("oneway %s: warning: %s: %llu %s left out, of other hosts than those said at the "
+			           "start: give --forward",
 			           args->command, args->name[i], (unsigned long long)counts.unclaimed,
 			           counts.unclaimed == 1 ? "packet" : "packets");
 	}

@@ -197,10 +197,12 @@ static size_t write_filters(const struct vote *v, size_t hosts, struct ow_stream
 			          INET6_ADDRSTRLEN);
 	}
 	for (int side = 0; side < 2; side++) {
-		size_t used = strlen(ret->hosts[side]);
-		if (count[side] > 1)
-			snprintf(ret->hosts[side] + used, sizeof ret->hosts[side] - used, " and %zu more",
-			         count[side] - 1);
+		char *text = ret->hosts[side];
+		size_t used = strlen(text), room = sizeof ret->hosts[side] - used;
+		if (count[side] > HOSTS_MOST)
+			snprintf(text + used, room, " and %d more of %zu", HOSTS_MOST - 1, count[side]);
+		else if (count[side] > 1)
+			snprintf(text + used, room, " and %zu more", count[side] - 1);
 	}
 	snprintf(ret->forward, sizeof ret->forward, "(%s) and not (%s)", onward[0], onward[1]);
 	snprintf(ret->backward, sizeof ret->backward, "(%s) and not (%s)", onward[1], onward[0]);

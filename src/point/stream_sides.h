@@ -18,7 +18,7 @@ struct ow_common_packet {
 struct ow_stream_sides {
 	char forward[OW_STREAM_SIDES_FILTER];  /* filter of the packets from A to B, */
 	char backward[OW_STREAM_SIDES_FILTER]; /* and from B to A; other packets are of neither */
-	char hosts[2][80];                     /* "10.1.0.2 and 3 more" */
+	char hosts[2][80];                     /* "10.1.0.2 and 3 more", "10.1.0.2 and 23 more of 200" */
 };
 
 /* Returns 0; -ENODATA if the packets do not tell; -ENOMEM. */

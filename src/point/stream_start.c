@@ -241,7 +241,8 @@ static int tell_sides(const struct ow_stream_start_options *o, const struct ow_s
 			"the first packets do not tell which of them go from %.60s to %.60s: give --forward "
 			"FILTER",
 			o->from_name, o->to_name);
-	snprintf(line, sizeof line, "%s: on the side of %.60s; %s: on that of %.60s (or give --forward)",
+	snprintf(line, sizeof line,
+	         "%s: on the side of %.60s; %s: on that of %.60s; other hosts are left out (or give --forward)",
 	         start->sides.hosts[0], o->from_name, start->sides.hosts[1], o->to_name);
 	say(o, line);
 	return 0;

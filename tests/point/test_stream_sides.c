@@ -105,7 +105,7 @@ static void test_many(void **state)
 	for (int i = 0; i < 200; i++)
 		add(&w, (uint8_t)(10 + i), 1, 64, 63, 0);
 	assert_int_equal(ow_stream_sides(w.packet, w.count, &sides), 0);
-	assert_string_equal(sides.hosts[0], "10.0.0.10 and 199 more");
+	assert_string_equal(sides.hosts[0], "10.0.0.10 and 23 more of 200");
 	assert_string_equal(sides.hosts[1], "10.0.0.1");
 	assert_non_null(strstr(sides.forward, "dst host 10.0.0.1 "));
 	assert_int_equal(sides.forward[strlen(sides.forward) - 1], ')');
