@@ -203,19 +203,10 @@ void ow_local_pair_add_shift(const struct ow_local_pair *pair, struct ow_interva
 /* Packets that arrived and that the capture of their sender does not show: it may have missed others that arrived there. */
 static void note_missed(struct ow_local_pair *pair, const struct ow_interval_result *r)
 {
-	struct ow_local_pair_lane *lane = pair->lane + lane_of(pair, r);
-	lane->newest.known = r->status != OW_RESULT_UNKNOWN;
-	lane->newest.interval = r->interval;
-	lane->newest.extra = r->extra - r->duplicated;
-	lane->newest.received = r->received;
-	for (size_t i = 0; i < pair->lanes; i++) {
-		struct ow_local_pair_lane *back = pair->lane + i;
-		if (strcmp(back->names.class_name, lane->names.class_name) != 0 || back->direction == lane->direction ||
-		    !lane->newest.known || !back->newest.known || back->newest.interval != r->interval)
-			continue;
-		ow_interval_results_missed(lane->results, r->interval, back->newest.extra, back->newest.received);
-		ow_interval_results_missed(back->results, r->interval, lane->newest.extra, lane->newest.received);
-	}
+	size_t lane = lane_of(pair, r);
+	if (r->status != OW_RESULT_UNKNOWN) /* lanes are in pairs: the two directions of a class */
+		ow_interval_results_missed(pair->lane[lane ^ 1].results, r->interval, r->extra - r->duplicated,
+		                           r->received);
 }
 
 /* At the end of many intervals a lane reports several at a time: in the order of the intervals, if there is memory. */
@@ -224,8 +215,7 @@ void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result)
 	struct ow_local_pair *pair = arg;
 	struct ow_interval_result told = *result;
 	note_doubt(pair, result);
-	if (!result->final)
-		note_missed(pair, result);
+	note_missed(pair, result);
 	ow_local_pair_add_shift(pair, &told);
 	if (pair->holding && OW_GROW(pair->held, pair->held_room, pair->helds + 1) == 0)
 		pair->held[pair->helds++] = told;

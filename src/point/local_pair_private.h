@@ -49,11 +49,6 @@ struct ow_local_pair_lane {
 	bool met;                           /* and has matched packets at both interfaces */
 	struct ow_segment_clock *clock;     /* shared by both directions of a class */
 	enum ow_direction direction;
-	struct {
-		bool known;
-		int64_t interval;
-		uint64_t extra, received;
-	} newest; /* what arrived in the newest interval */
 };
 
 /* A survey of the identity of packets, if it is not fixed (point/identity_survey.h). */

@@ -266,17 +266,41 @@ void ow_interval_results_explain_changed(struct ow_interval_results *results,
 #define MISSED_LEAST  8 /* packets that a capture missed: fewer may have joined on the way */
 #define MISSED_SIGMAS 4 /* its share of the packets of one direction may differ so much from that of the other */
 
+/* Adds the packets of an interval that came from there unseen, without those that may have been sent before the first one. */
+static void add_missed(const struct ow_interval_results *results, const struct ow_interval_result *r, int64_t after,
+                       double part, struct ow_interval_results_missed *sum)
+{
+	const struct ow_interval_results_missed *m = ow_interval_results_missed_of(results, r->interval + after);
+	int64_t reach_ns = results->reach_ns, start_ns = r->start_ns + after * r->length_ns;
+	if (!m->of || m->interval != r->interval + after || m->missed > m->of)
+		return;
+	double begun = (double)(results->begun_ns + reach_ns - start_ns) / (double)r->length_ns;
+	double missed = (double)m->missed - fmin(fmax(begun, 0), 1) * (double)m->of;
+	sum->missed += missed > 0 ? (uint64_t)ceil(part * missed) : 0;
+	sum->of = m->of > sum->of ? m->of : sum->of;
+}
+
 /*
  * A capture that was full, stopped for a while, or whose clock was set ahead: packets that came from its point are not in it,
- * and it does not show those that arrived there at these times.
+ * and it does not show those that arrived there at these times. What came from there arrived later than that: up to both
+ * delays after these were sent.
  */
-void ow_interval_results_explain_missed(const struct ow_interval_results_open *open, struct ow_interval_result *result)
+void ow_interval_results_explain_missed(const struct ow_interval_results *results,
+                                        const struct ow_interval_results_open *open, struct ow_interval_result *result)
 {
 	struct ow_interval_result *r = result;
+	struct ow_interval_results_missed sum = {0};
 	char text[OW_RESULT_CAUSE];
-	if (open->unknown || open->missed < MISSED_LEAST || open->missed > open->missed_of)
+	double later = (double)results->reach_ns / (double)r->length_ns;
+	if (open->unknown || !r->lost)
 		return;
-	double of = (double)open->missed_of, share = (double)open->missed / of, sent = (double)r->sent;
+	add_missed(results, r, 0, 1, &sum);
+	for (uint32_t k = 0; k < results->horizon && k < later; k++)
+		add_missed(results, r, k + 1, fmin(later - k, 1), &sum);
+	if (sum.missed < MISSED_LEAST)
+		return;
+	sum.missed = sum.missed < sum.of ? sum.missed : sum.of;
+	double of = (double)sum.of, share = (double)sum.missed / of, sent = (double)r->sent;
 	double spread = sqrt(share * (1 - share) * sent * (1 + sent / of));
 	uint64_t doubtful = (uint64_t)ceil(sent * share + MISSED_SIGMAS * spread);
 	doubtful = doubtful < r->lost ? doubtful : r->lost;
@@ -287,7 +311,7 @@ void ow_interval_results_explain_missed(const struct ow_interval_results_open *o
 	if (r->lost_whole_flows > r->lost)
 		r->lost_whole_flows = r->lost;
 	snprintf(text, sizeof text, ow_cause_capture_missed, doubtful, ow_plural(doubtful, "packet", "packets"), r->to,
-	         open->missed, open->missed_of);
+	         sum.missed, sum.of);
 	ow_result_add_cause(r, text);
 	fill_loss(r);
 	check(r);

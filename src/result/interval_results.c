@@ -114,7 +114,8 @@ int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, 
 		r = ow_run_total_create(&results->total);
 	if (r == 0) {
 		results->open = calloc((size_t)horizon + 1, sizeof *results->open);
-		r = results->open ? 0 : -ENOMEM;
+		results->missed = calloc(2 * ((size_t)horizon + 1), sizeof *results->missed);
+		r = results->open && results->missed ? 0 : -ENOMEM;
 	}
 	if (r < 0) {
 		ow_interval_results_free(results);
@@ -161,6 +162,7 @@ void ow_interval_results_free(struct ow_interval_results *results)
 		ow_delays_free(results->open[i].delays);
 	}
 	free(results->open);
+	free(results->missed);
 	ow_late_packets_free(results->late_packets);
 	ow_scope_verdict_free(results->scope);
 	ow_pool_free(results->scratch);
@@ -241,7 +243,7 @@ static void close_oldest(struct ow_interval_results *results, const struct ow_la
 		ow_interval_results_explain_unlisted(open, &result);
 		ow_interval_results_explain_in_turn(open, &result);
 		ow_interval_results_explain_changed(results, open, &result);
-		ow_interval_results_explain_missed(open, &result);
+		ow_interval_results_explain_missed(results, open, &result);
 		ow_interval_results_explain_unshared(results, &result);
 		ow_result_loss_doubted(&result.loss_ratio, (double)(open->in_turn + open->close + open->twice),
 		                       (double)result.sent);
@@ -545,13 +547,7 @@ int ow_interval_results_finish(struct ow_interval_results *results)
 
 void ow_interval_results_missed(struct ow_interval_results *results, int64_t interval, uint64_t missed, uint64_t of)
 {
-	for (uint64_t i = results->first; i < results->next; i++) {
-		struct ow_interval_results_open *open = ow_interval_results_open_of(results, i);
-		if (open->result.interval == interval) {
-			open->missed = missed;
-			open->missed_of = of;
-		}
-	}
+	*ow_interval_results_missed_of(results, interval) = (struct ow_interval_results_missed){interval, missed, of};
 }
 
 void ow_interval_results_add_bytes(struct ow_interval_results *results, int64_t interval, uint64_t bytes)

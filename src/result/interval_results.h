@@ -121,8 +121,8 @@ int ow_interval_results_share(struct ow_interval_results *results, int64_t lengt
 void ow_interval_results_one_of_several(struct ow_interval_results *results);
 /* Adds to the cost of an interval that is not final yet. */
 void ow_interval_results_add_bytes(struct ow_interval_results *results, int64_t interval, uint64_t bytes);
-/* Of an interval that is not final yet: `missed` of the packets that arrived the other way are not in the capture of the
- * receiver, which sent them: it may have missed as large a share of those that it received. */
+/* Of an interval that is not final yet, or that follows: `missed` of the packets that arrived the other way are not in the
+ * capture of the receiver, which sent them: it may have missed as large a share of those that it received. */
 void ow_interval_results_missed(struct ow_interval_results *results, int64_t interval, uint64_t missed, uint64_t of);
 /* Delays of the last interval, by both clocks: a sample of packets that arrived in time or late. Returns their number. */
 #define OW_INTERVAL_RESULTS_DELAYS 512

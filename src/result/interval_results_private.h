@@ -40,13 +40,12 @@ struct ow_interval_results_open {
 	uint64_t alike;   /* late packets whose delay is uncertain */
 	int64_t shift_ns; /* of the receiver's interval */
 	int64_t matched_ns; /* sending time of its last packet that has arrived: INT64_MIN = none has; INT64_MAX = not known */
-	uint64_t in_turn;           /* identical packets, sent or received late, that may be lost instead */
-	uint64_t close;             /* identical packets that may be late or duplicates */
-	bool amid;                  /* identical packets were on their way when the first interval began */
-	uint64_t missed, missed_of; /* see ow_interval_results_missed */
-	uint64_t twice;             /* packets that count as lost, and may be copies that the capture made */
-	uint64_t reordered;         /* late packets that were sent before packets that had arrived */
-	bool unordered;             /* of a late packet that is not known */
+	uint64_t in_turn;   /* identical packets, sent or received late, that may be lost instead */
+	uint64_t close;     /* identical packets that may be late or duplicates */
+	bool amid;          /* identical packets were on their way when the first interval began */
+	uint64_t twice;     /* packets that count as lost, and may be copies that the capture made */
+	uint64_t reordered; /* late packets that were sent before packets that had arrived */
+	bool unordered;     /* of a late packet that is not known */
 	struct ow_scope_flow *flow;
 	uint8_t *in_scope; /* of each flow; NULL = all are */
 	size_t flows;
@@ -59,6 +58,12 @@ struct ow_interval_results_open {
 /* Packets of the last second: duplicates, other extra ones, lost ones. */
 struct ow_interval_results_recent {
 	double duplicated, others, lost;
+};
+
+/* See ow_interval_results_missed. */
+struct ow_interval_results_missed {
+	int64_t interval;
+	uint64_t missed, of; /* of 0: not known */
 };
 
 struct ow_interval_results {
@@ -76,8 +81,9 @@ struct ow_interval_results {
 	int64_t shared_ns;          /* end of the last final interval that had shared packets; INT64_MIN = none had */
 	uint64_t unshared;          /* packets sent since then */
 	struct ow_interval_results_recent recent;
-	struct ow_interval_results_open *open; /* ring of horizon + 1, by number */
-	uint64_t first, next;                  /* numbers as in late_packets: from 1, without gaps */
+	struct ow_interval_results_open *open;     /* ring of horizon + 1, by number */
+	struct ow_interval_results_missed *missed; /* ring of twice as many, by interval */
+	uint64_t first, next;                      /* numbers as in late_packets: from 1, without gaps */
 	bool started;
 	int64_t begun_ns;                  /* start of the first interval */
 	bool changed;                      /* until the end of this run, packets may have been changed on the way */
@@ -107,6 +113,12 @@ static inline struct ow_interval_results_open *ow_interval_results_open_of(const
                                                                            uint64_t number)
 {
 	return results->open + number % (results->horizon + 1);
+}
+
+static inline struct ow_interval_results_missed *
+ow_interval_results_missed_of(const struct ow_interval_results *results, int64_t interval)
+{
+	return results->missed + (uint64_t)interval % (2 * (results->horizon + UINT64_C(1)));
 }
 
 static inline bool ow_interval_results_is_blind(const struct ow_interval_results_open *open)
@@ -154,7 +166,8 @@ void ow_interval_results_note_late(struct ow_interval_results *results, const st
 /* Reports what happened to flows. newest: the interval that was added, NULL at the end. */
 void ow_interval_results_tell_events(struct ow_interval_results *results, const struct ow_interval_result *newest);
 /* Lost packets that the capture of the receiver may have missed are undecided. */
-void ow_interval_results_explain_missed(const struct ow_interval_results_open *open, struct ow_interval_result *result);
+void ow_interval_results_explain_missed(const struct ow_interval_results *results,
+                                        const struct ow_interval_results_open *open, struct ow_interval_result *result);
 /* A final result of which nothing is shared, and has not been for a while, is unknown. */
 void ow_interval_results_explain_changed(struct ow_interval_results *results,
                                          const struct ow_interval_results_open *open,

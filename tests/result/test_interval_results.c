@@ -155,6 +155,38 @@ static void test_missed_is_not_changed(void **state)
 	history_done(&history);
 }
 
+/* b does not show what a received from it, up to both delays later: what is missing there is in doubt. Not so what may have
+ * been sent before the first interval. */
+static void test_missed_the_other_way(void **state)
+{
+	(void)state;
+	const struct ow_sighting late[] = {{1, 990}}, *none = NULL;
+	for (int when = 0; when <= 9; when++) {
+		struct ow_sighting missing[8];
+		struct history history;
+		history_open(&history, 4, 16);
+		for (size_t i = 0; i < 8; i++)
+			missing[i] = (struct ow_sighting){100 + i, (int64_t)i};
+		assert_int_equal(step(&history, 0, 3, late, 1, none, 0), 0);
+		assert_int_equal(step(&history, 1, 3, none, 0, (struct ow_sighting[]){{1, 900}}, 1), 0);
+		/* Of the interval 4, before and after it is there. */
+		if (when >= 6)
+			ow_interval_results_missed(history.settle, when, 50, 50);
+		for (int64_t k = 2; k <= 4; k++)
+			assert_int_equal(step(&history, k, 3, missing, k == 4 ? 8 : 0, none, 0), 0);
+		ow_interval_results_missed(history.settle, when, 50, 50);
+		for (int64_t k = 5; k < 12; k++)
+			assert_int_equal(step(&history, k, 3, none, 0, none, 0), 0);
+		const struct ow_interval_result *r = &history.final[4];
+		/* The late packet took 910. */
+		bool doubted = when >= 4 && when <= 6;
+		assert_true(r->interval == 4 && r->lost == (doubted ? 0 : 8) && r->pending == (doubted ? 8 : 0));
+		assert_int_equal(ow_cause_of(r->cause), doubted ? OW_CAUSE_CAPTURE_MISSED : OW_NO_CAUSE);
+		assert_int_equal(history.final[0].lost, 0);
+		history_done(&history);
+	}
+}
+
 /* A flow of which packets are missing at b, and others are extra there: the network may have changed them. */
 static void test_changed(void **state)
 {
@@ -685,15 +717,25 @@ static void clocks_widen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clocks_widen),  cmocka_unit_test(test_example),
-		cmocka_unit_test(test_changed),  cmocka_unit_test(test_missed_is_not_changed),
-		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_unknown_after_silence),
-		cmocka_unit_test(test_long_gap), cmocka_unit_test(test_drops),
-		cmocka_unit_test(test_finish),   cmocka_unit_test(test_quiet),
-		cmocka_unit_test(test_early),    cmocka_unit_test(test_faster_than_the_shift),
-		cmocka_unit_test(test_sampled),  cmocka_unit_test(test_shift),
-		cmocka_unit_test(test_create),   cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_distrust), cmocka_unit_test(test_short_flows),
+		cmocka_unit_test(clocks_widen),
+		cmocka_unit_test(test_example),
+		cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_missed_is_not_changed),
+		cmocka_unit_test(test_missed_the_other_way),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_unknown_after_silence),
+		cmocka_unit_test(test_long_gap),
+		cmocka_unit_test(test_drops),
+		cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_faster_than_the_shift),
+		cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_shift),
+		cmocka_unit_test(test_create),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_distrust),
+		cmocka_unit_test(test_short_flows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

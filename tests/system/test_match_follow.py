@@ -236,15 +236,7 @@ class Follow(command.Case):
     def test_a_capture_misses_a_time(self):
         """b was full for a while: what a received from it then shows that it is not the network that lost packets."""
         self.make("--reverse", "0.4", "--delay", "constant:2ms")
-        with open(self.b, "rb") as f:
-            head = f.read(24)
-        records = command.read_pcap(self.b)
-        first = records[0].time_ns
-        with open(self.b, "wb") as f:
-            f.write(head)
-            for t, frame in records:
-                if not 2.4e9 < t - first < 3.7e9:
-                    f.write(struct.pack("<IIII", t // 10**9, t % 10**9, len(frame), len(frame)) + frame)
+        command.leave_out(self.b, 2.4, 3.7)
         self.follow(self.a, self.b, "--until", "+6s")
         self.assertEqual(self.process.wait(timeout=PATIENCE), 0, self.errors())
         results = [r for r in self.results() if r["from"] == "a"]
