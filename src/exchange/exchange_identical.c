@@ -235,6 +235,13 @@ static int regroup(const struct ow_missing *missing, struct ow_outcome *o, const
 	return 0;
 }
 
+static void doubt_waited(struct ow_interval_result *result, size_t packets)
+{
+	char text[OW_RESULT_CAUSE];
+	snprintf(text, sizeof text, ow_cause_identical_waited, packets);
+	ow_result_add_cause(result, text);
+}
+
 static int take_in_turn(struct ow_comparison *c)
 {
 	struct ow_outcome *o = &c->outcome;
@@ -259,10 +266,8 @@ static int take_in_turn(struct ow_comparison *c)
 		o->only_bs = lists.bs;
 		result->matched -= lists.moved;
 		result->ambiguous -= lists.moved < result->ambiguous ? lists.moved : result->ambiguous;
-		if (!sure) {
-			result->status = OW_RESULT_PARTIAL;
-			snprintf(result->cause, sizeof result->cause, ow_cause_identical_waited, lists.doubtful);
-		}
+		if (!sure)
+			doubt_waited(result, lists.doubtful);
 	}
 	free(waited.sighting);
 	return r;
@@ -603,10 +608,8 @@ static int doubt_repeated(struct ow_comparison *c)
 	struct ow_interval_result *result = &c->outcome.result;
 	struct ow_keyset names = {0};
 	int r = ow_missing_note_repeated(c->missing, c, &names);
-	if (r == 0 && names.used && result->status == OW_RESULT_MEASURED) {
-		result->status = OW_RESULT_PARTIAL;
-		snprintf(result->cause, sizeof result->cause, ow_cause_identical_waited, names.used);
-	}
+	if (r == 0 && names.used)
+		doubt_waited(result, names.used);
 	ow_keyset_done(&names);
 	return r;
 }

@@ -95,10 +95,11 @@ static void look_for_superframes(const struct ow_local_pair *pair, struct ow_int
 	const struct ow_local_pair_options *o = &pair->options;
 	uint32_t from = ow_streams_longest(&o->from.streams), to = ow_streams_longest(&o->to.streams);
 	uint32_t most = from > to ? from : to, least = from > to ? to : from;
+	char text[OW_RESULT_CAUSE];
 	if (most <= FRAME_USUAL || (most <= FRAME_JUMBO && least > FRAME_USUAL))
 		return;
-	r->status = OW_RESULT_PARTIAL;
-	snprintf(r->cause, sizeof r->cause, ow_cause_superframes, most == from ? o->from_name : o->to_name, most);
+	snprintf(text, sizeof text, ow_cause_superframes, most == from ? o->from_name : o->to_name, most);
+	ow_result_add_cause(r, text);
 }
 
 void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_result *r)
@@ -117,9 +118,9 @@ void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lan
 		log->misplaced = all;
 	}
 	if (misplaced) {
-		r->status = OW_RESULT_PARTIAL;
-		snprintf(r->cause, sizeof r->cause, ow_cause_out_of_time, misplaced,
-		         ow_plural(misplaced, "packet", "packets"));
+		char text[OW_RESULT_CAUSE];
+		snprintf(text, sizeof text, ow_cause_out_of_time, misplaced, ow_plural(misplaced, "packet", "packets"));
+		ow_result_add_cause(r, text);
 	}
 	if (!pair->clock.files)
 		r->cost.ready_ns = ow_recorder_now_ns(pair->recorder) - (r->start_ns + r->length_ns);

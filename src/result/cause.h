@@ -2,6 +2,7 @@
 #pragma once
 
 #include <inttypes.h>
+#include <stddef.h>
 
 /*
  * Why a result is partial or unknown: each cause has a code and one text with its parameters. Results, messages between
@@ -133,7 +134,10 @@ enum ow_cause {
 };
 #undef OW_CAUSE_CODE
 
-/* The code of a text; if there are several causes, separated by "; ", that of the first. */
+/* The code of a text, or of a name; if there are several causes, separated by "; ", that of the first. */
 enum ow_cause ow_cause_of(const char *text);
 /* "no_answer_yet"; "" for OW_NO_CAUSE. */
 const char *ow_cause_name(enum ow_cause cause);
+/* Shortens a text of several causes to less than `size` bytes: the last ones become their names, so that none is hidden. If
+ * that is not enough, "..." says that there is more. */
+void ow_cause_fit(char *text, size_t size);

@@ -85,11 +85,11 @@ bool ow_result_is_lane(const struct ow_interval_result *a, const struct ow_inter
 
 void ow_result_add_cause(struct ow_interval_result *result, const char *text)
 {
-	size_t used = strnlen(result->cause, sizeof result->cause - 1);
-	int n = snprintf(result->cause + used, sizeof result->cause - used, "%s%s", used ? "; " : "", text);
-	/* If it is cut, it says that there is more. */
-	if (n >= (int)(sizeof result->cause - used))
-		memcpy(result->cause + sizeof result->cause - 4, "...", 4);
+	char all[2 * OW_RESULT_CAUSE + 2];
+	snprintf(all, sizeof all, "%.*s%s%.*s", OW_RESULT_CAUSE - 1, result->cause, *result->cause ? "; " : "",
+	         OW_RESULT_CAUSE - 1, text);
+	ow_cause_fit(all, sizeof result->cause);
+	memcpy(result->cause, all, strlen(all) + 1);
 	if (result->status == OW_RESULT_MEASURED)
 		result->status = OW_RESULT_PARTIAL;
 }

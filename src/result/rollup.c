@@ -258,10 +258,9 @@ static void fill_status(const struct ow_rollup *u, struct ow_interval_result *r)
 		snprintf(words, sizeof words, ow_cause_intervals_unknown, r->intervals, unknown);
 	else if (partial)
 		snprintf(words, sizeof words, ow_cause_intervals_partial, r->intervals, partial);
-	int n = snprintf(r->cause, sizeof r->cause, "%s%s%s", words, *words && *u->cause ? "; " : "",
-	                 *words ? u->cause : "");
-	if (n >= (int)sizeof r->cause)
-		memcpy(r->cause + sizeof r->cause - 4, "...", 4);
+	memcpy(r->cause, words, sizeof words);
+	if (*words && *u->cause)
+		ow_result_add_cause(r, u->cause);
 }
 
 static void fill_loss(const struct ow_rollup *u, struct ow_interval_result *r)

@@ -68,6 +68,36 @@ static void texts_of_results(void **state)
 	is("of some intervals 3 unknown", OW_CAUSE_OTHER);
 }
 
+static void add(struct ow_interval_result *r, const char *text)
+{
+	ow_result_add_cause(r, text);
+	assert_true(strlen(r->cause) < sizeof r->cause);
+	assert_int_equal(r->status, OW_RESULT_PARTIAL);
+}
+
+/* Causes that do not fit become names, from the last one on; none is hidden. */
+static void many_fit(void **state)
+{
+	(void)state;
+	static const char twice[] =
+		"8 packets seen twice at the sender, once at the receiver: one lost, or shown twice (a mirror port?)";
+	struct ow_interval_result r = {0};
+	add(&r, "b missed 3 frames (ring full)");
+	add(&r, twice);
+	assert_string_equal(strstr(r.cause, "8 "), twice);
+	add(&r, "12 packets undecided: the run ended before they could arrive");
+	assert_string_equal(strstr(r.cause, "8 ") + strlen(twice), "; undecided_ended");
+	add(&r, "no answer from c");
+	add(&r, "Cannot allocate memory");
+	assert_string_equal(
+		r.cause,
+		"b missed 3 frames (ring full); identical_twice; undecided_ended; no_answer; Cannot allocate memory");
+	is(strstr(r.cause, "undecided_"), OW_CAUSE_UNDECIDED_ENDED);
+	for (int i = 0; i < 2; i++)
+		add(&r, "Input/output error of a kind that has no name, and fifty bytes");
+	assert_string_equal(r.cause + strlen(r.cause) - 3, "...");
+}
+
 static void documentation_names_them(void **state)
 {
 	(void)state;
@@ -91,6 +121,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_code_comes_back),
 		cmocka_unit_test(texts_of_results),
+		cmocka_unit_test(many_fit),
 		cmocka_unit_test(documentation_names_them),
 	};
 	if (argc != 2)
