@@ -300,15 +300,6 @@ struct alignment {
 	size_t only_as, pairs, copies, doubtful;
 };
 
-/* What the points' clocks add to a delay changes from interval to interval: whole steps keep pairs of the last one
- * valid. */
-#define LEAD_STEP_NS (INT64_C(1) << 20)
-
-static int64_t lead_of(double least_ns)
-{
-	return least_ns < 0 && least_ns > -1e18 ? ((int64_t)-least_ns / LEAD_STEP_NS + 1) * LEAD_STEP_NS : 0;
-}
-
 /* Without other packets: none takes longer than a message of the points and its answer just did, on the same way. */
 static void limit_delays(struct ow_plausible *p, int64_t most_ns)
 {
@@ -347,9 +338,10 @@ static void learn_delays(struct alignment *g)
 	bool as_they_are = !g->c->x->sinks.clock;
 	g->error_ns = before + count || as_they_are ? 0 : clock_ns;
 	g->comparable = !isnan(g->error_ns);
-	g->lead_ns = before + count  ? lead_of((double)least_ns)
-	             : g->comparable ? lead_of(-(double)ow_result_clock_added_ns(&o->result) - g->error_ns)
-	                             : 0;
+	g->lead_ns = before + count ? ow_interval_copies_lead((double)least_ns)
+	             : g->comparable
+	                     ? ow_interval_copies_lead(-(double)ow_result_clock_added_ns(&o->result) - g->error_ns)
+	                     : 0;
 	for (size_t i = 0; i < before + count; i++)
 		ow_interval_copies_learn(copies, (i < before ? delay_ns[i] : o->delay.ns[i - before]) + g->lead_ns);
 	ow_interval_copies_learned(copies);

@@ -55,6 +55,8 @@ struct join {
 	uint64_t duplicated, close;
 	struct ow_shown_twice twice;
 	bool others;        /* that no packet is identical to, were sent now or wait */
+	bool comparable;    /* the times of both points are, */
+	int64_t lead_ns;    /* if this is added to those of B */
 	bool first;         /* some identical ones may have been sent before the first interval */
 	int64_t *late_of_b; /* of the packets at B: which waiting packet it is; NULL until it is needed */
 	int64_t *time_ns;   /* of the copies of one packet: those that wait, those sent, those received */
@@ -223,7 +225,7 @@ static int list_times(struct join *join, const struct group *g)
 	for (size_t i = 0; i < g->as; i++)
 		join->time_ns[n++] = join->a->start_ns + join->a->sighting[g->a[i]].time_ns;
 	for (size_t j = 0; j < g->bs; j++)
-		join->time_ns[n++] = join->b->start_ns + join->b->sighting[g->b[j]].time_ns;
+		join->time_ns[n++] = join->b->start_ns + join->b->sighting[g->b[j]].time_ns + join->lead_ns;
 	return 0;
 }
 
@@ -251,15 +253,16 @@ static int pair_group(struct join *join, uint32_t number)
 	int r = list_times(join, &g);
 	if (r == 0)
 		r = ow_interval_copies_pair(
-			join->past->copies,
+			join->comparable ? join->past->copies : NULL,
 			&(struct ow_copy_times){g.base, join->time_ns, join->time_ns + sents, (uint32_t)g.waiting,
 		                                (uint32_t)sents, (uint32_t)g.bs, join->a->start_ns, apart_of(join, &g)},
 			join->fate, &counts);
 	for (size_t j = 0; r == 0 && j < g.bs; j++) {
 		const struct ow_copy_fate *fate = &join->fate[j];
-		join->of_group[g.b[j]] = fate->doubtful ? DOUBTFUL : MEMBER;
+		bool apart = apart_of(join, &g), doubtful = fate->doubtful || (apart && !join->comparable);
+		join->of_group[g.b[j]] = doubtful ? DOUBTFUL : MEMBER;
 		join->late_of_b[g.b[j]] = fate->waited_ns;
-		join->first |= fate->doubtful && apart_of(join, &g);
+		join->first |= doubtful && apart;
 		if (fate->sent != OW_ALIGN_NONE)
 			pair(join, g.a[fate->sent], g.b[j]);
 	}
@@ -284,18 +287,22 @@ static bool are_others(const struct join *join)
 /* How long packets take that no other is like: of this interval, and of the last one. */
 static void learn_delays(struct join *join)
 {
-	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS];
+	int64_t delay_ns[OW_INTERVAL_RESULTS_DELAYS + OW_JOINED_SAMPLES], least_ns = 0;
 	struct ow_interval_copies *copies = join->past->copies;
 	size_t count = join->past->results && !join->past->longer
 	                       ? ow_interval_results_usual_delays(join->past->results, delay_ns)
 	                       : 0;
-	for (size_t i = 0; i < count; i++)
-		ow_interval_copies_learn(copies, delay_ns[i]);
 	for (size_t i = 0, step = join->a->count / OW_JOINED_SAMPLES + 1; i < join->a->count; i += step) {
 		const struct ow_sighting *a = &join->a->sighting[i];
 		if (join->of_a[i] != OW_PAIRING_NONE && !group_named(&join->names, a->id))
-			ow_interval_copies_learn(copies, join->b->sighting[join->of_a[i]].time_ns - a->time_ns);
+			delay_ns[count++] = join->b->sighting[join->of_a[i]].time_ns - a->time_ns;
 	}
+	for (size_t i = 0; i < count; i++)
+		least_ns = delay_ns[i] < least_ns ? delay_ns[i] : least_ns;
+	join->lead_ns = join->past->two_clocks ? ow_interval_copies_lead((double)least_ns) : 0;
+	join->comparable |= count > 0;
+	for (size_t i = 0; i < count; i++)
+		ow_interval_copies_learn(copies, delay_ns[i] + join->lead_ns);
 	if (join->past->longer && copies->plausible.samples)
 		ow_interval_copies_forget(copies);
 	ow_interval_copies_learned(copies);
@@ -523,6 +530,7 @@ static int make_lists(const struct join *join, struct ow_interval_results_input 
 	in->result.duplicated = join->duplicated;
 	in->close = join->close;
 	in->twice = join->names.groups ? shown_twice(join) : 0;
+	joined->aligned = join->comparable;
 	return note_flows(join, in, joined);
 }
 
@@ -592,7 +600,7 @@ int ow_interval_match_pair(const struct ow_interval_packets *a, const struct ow_
                            const struct ow_interval_match_past *past, struct ow_interval_results_input *ret_input,
                            struct ow_joined *ret_joined)
 {
-	struct join join = {.a = a, .b = b, .past = past};
+	struct join join = {.a = a, .b = b, .past = past, .comparable = !past->two_clocks};
 	struct ow_interval_results_input in = {0};
 	struct ow_joined joined = {0};
 	assert(a->interval == b->interval && a->sample_shift == b->sample_shift);

@@ -27,6 +27,7 @@ struct ow_joined {
 	 * like. */
 	struct ow_clock_sample *sample;
 	size_t samples;
+	bool aligned; /* the times of both points are comparable */
 };
 #define OW_JOINED_SAMPLES 1024
 
@@ -36,8 +37,9 @@ struct ow_interval_match_past {
 	/* packets that arrived in the last interval, to detect duplicates; or NULL */
 	const struct ow_interval_packets *b;
 	struct ow_shared_flows *shared;    /* if flows are noted; the flows of this interval are added */
-	struct ow_interval_copies *copies; /* if the times of both points are comparable; or NULL */
+	struct ow_interval_copies *copies; /* NULL: identical packets are taken in turn */
 	bool longer;                       /* delays of the last interval may be (reconcile/running_copies.h) */
+	bool two_clocks;                   /* only other packets make the times of both points comparable */
 };
 
 /*

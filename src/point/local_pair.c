@@ -54,13 +54,13 @@ static void doubt_delays(const struct ow_local_pair *pair, struct ow_local_pair_
 		.sent = a->sighting,
 		.count = a->count,
 		.copies = a->copies,
-		.others = joined->samples,
-		.aligned = true,
+		.others = joined->aligned ? joined->samples : 0,
+		.aligned = joined->aligned,
 		.unsure = input->close || r->ambiguous,
-		.most_ns = OW_LOCAL_PAIR_LEAD_NS,
+		.most_ns = pair->two_clocks ? INT64_MAX : OW_LOCAL_PAIR_LEAD_NS,
 		.lost_ns = pair->options.wait_ns,
 	};
-	int64_t gap_ns = lane->copies ? ow_running_copies_doubt(&lane->running, &interval) : 0;
+	int64_t gap_ns = ow_running_copies_doubt(&lane->running, &interval);
 	if (gap_ns)
 		ow_result_delays_longer(r, gap_ns);
 }
@@ -75,9 +75,9 @@ static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, 
 	struct ow_joined joined;
 	int64_t before_ns = ow_clock_steady_ns();
 	int r = ow_interval_match_pair(a, b,
-	                               &(struct ow_interval_match_past){lane->results, lane->before,
-	                                                                pair->options.shared ? &lane->shared : NULL,
-	                                                                lane->copies, lane->running.longer},
+	                               &(struct ow_interval_match_past){
+					       lane->results, lane->before, pair->options.shared ? &lane->shared : NULL,
+					       lane->copies, lane->running.longer, pair->two_clocks},
 	                               &input, &joined);
 	if (r < 0)
 		return r;

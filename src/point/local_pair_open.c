@@ -94,20 +94,13 @@ static int64_t horizon_of(const struct ow_local_pair_options *options)
 	       (options->from.live.kind == OW_IFACE_FILE || options->from.live.kind == OW_IFACE_STREAM);
 }
 
-/* Cards that stamp have a clock each. */
-static bool has_one_clock(const struct ow_local_pair *pair)
-{
-	const struct ow_local_pair_options *o = &pair->options;
-	return !pair->clock.files && !o->from.live.hardware_stamps && !o->to.live.hardware_stamps;
-}
-
 /* The two directions of a class have one. */
 static int add_clock(struct ow_local_pair *pair, size_t index)
 {
 	const struct ow_local_pair_options *o = &pair->options;
 	struct ow_local_pair_lane *lane = pair->lane + index;
 	struct ow_segment_clock_options options = {
-		.mode = o->clock, .length_ns = o->length_ns, .same = has_one_clock(pair), .files = pair->clock.files};
+		.mode = o->clock, .length_ns = o->length_ns, .same = !pair->two_clocks, .files = pair->clock.files};
 	lane->direction = index % 2 ? OW_B_TO_A : OW_A_TO_B;
 	if (index % 2) {
 		lane->clock = pair->lane[index - 1].clock;
@@ -133,7 +126,7 @@ static int add_lane(struct ow_local_pair *pair, size_t index, struct ow_error *e
 		r = ow_interval_results_create((uint32_t)horizon_of(o), ow_local_pair_on_result, pair, &lane->results);
 	if (r == 0 && o->shared)
 		r = ow_interval_results_share(lane->results, o->length_ns, ow_local_pair_on_event);
-	if (r == 0 && has_one_clock(pair))
+	if (r == 0)
 		r = ow_interval_copies_create(&lane->copies);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));
@@ -246,6 +239,7 @@ int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_
 	/* One clock gives the timestamps of both sides: its error does not matter, only a step does. */
 	pair->clock = (struct ow_point_clock){.files = pair->streams || options->from.live.kind == OW_IFACE_FILE,
 	                                      .state = {true, 0}};
+	pair->two_clocks = pair->clock.files || options->from.live.hardware_stamps || options->to.live.hardware_stamps;
 	pair->lanes = 2 * options->class_count;
 	pair->passed_ns = INT64_MIN;
 	pair->lane = calloc(pair->lanes + 1, sizeof *pair->lane);

@@ -43,11 +43,11 @@ struct ow_local_pair_lane {
 	struct ow_interval_results *results;
 	struct ow_interval_packets *before; /* packets that arrived in the interval before */
 	struct ow_shared_flows shared;      /* of what arrived */
-	struct ow_interval_copies *copies;  /* NULL: two clocks */
-	struct ow_running_copies running;   /* with one clock */
-	bool link_filter;                   /* the filter of the class names the link layer, */
-	bool met;                           /* and has matched packets at both interfaces */
-	struct ow_segment_clock *clock;     /* shared by both directions of a class */
+	struct ow_interval_copies *copies;
+	struct ow_running_copies running;
+	bool link_filter;               /* the filter of the class names the link layer, */
+	bool met;                       /* and has matched packets at both interfaces */
+	struct ow_segment_clock *clock; /* shared by both directions of a class */
 	enum ow_direction direction;
 };
 
@@ -86,6 +86,7 @@ struct ow_local_pair {
 	int64_t first_ns;                              /* which both have begun then, */
 	struct ow_stream_sides sides;
 	int64_t shift_ns;                /* and the times of `to` are moved by this */
+	bool two_clocks;                 /* of files, streams, and cards that stamp */
 	bool met;                        /* streams: some packet has matched, so that their times can be compared */
 	bool stopped;                    /* stopped by the user */
 	int64_t since_ns;                /* steady time of the stop */

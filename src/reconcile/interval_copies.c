@@ -95,6 +95,13 @@ void ow_interval_copies_learn(struct ow_interval_copies *copies, int64_t delay_n
 	copies->others_ns += (double)delay_ns;
 }
 
+#define LEAD_STEP_NS (INT64_C(1) << 20)
+
+int64_t ow_interval_copies_lead(double least_ns)
+{
+	return least_ns < 0 && least_ns > -1e18 ? ((int64_t)-least_ns / LEAD_STEP_NS + 1) * LEAD_STEP_NS : 0;
+}
+
 void ow_interval_copies_learned(struct ow_interval_copies *copies)
 {
 	if (copies->plausible.samples)

@@ -43,6 +43,9 @@ void ow_interval_copies_begin(struct ow_interval_copies *copies);
 void ow_interval_copies_forget(struct ow_interval_copies *copies);
 /* The delay of another packet, which no one is identical to: in the interval, or shortly before it. */
 void ow_interval_copies_learn(struct ow_interval_copies *copies, int64_t delay_ns);
+/* Two clocks: if this is added to times of arrival, no packet arrives before it is sent. least_ns: of other packets' delays. Whole
+ * steps keep pairs of the last interval valid, because what the clocks add to a delay changes from interval to interval. */
+int64_t ow_interval_copies_lead(double least_ns);
 /* All of them are known. */
 void ow_interval_copies_learned(struct ow_interval_copies *copies);
 /* One packet: all of its copies, in the order of time. */

@@ -79,7 +79,7 @@ void history_sort(struct ow_sighting *stamp, size_t count)
 }
 
 /* As live does: an interval whose delays may be longer is partial. */
-static void doubt_delays(struct ow_running_copies *running, const struct ow_interval_packets *a,
+static void doubt_delays(struct ow_running_copies *running, const struct ow_interval_packets *a, bool two_clocks,
                          const struct ow_joined *joined, struct ow_interval_results_input *input)
 {
 	struct ow_running_interval interval = {.compared = true,
@@ -88,18 +88,18 @@ static void doubt_delays(struct ow_running_copies *running, const struct ow_inte
 	                                       .sent = a->sighting,
 	                                       .count = a->count,
 	                                       .copies = a->copies,
-	                                       .others = joined->samples,
-	                                       .aligned = true,
+	                                       .others = joined->aligned ? joined->samples : 0,
+	                                       .aligned = joined->aligned,
 	                                       .unsure = input->close || input->result.ambiguous,
-	                                       .most_ns = 200000000,
+	                                       .most_ns = two_clocks ? INT64_MAX : 200000000,
 	                                       .lost_ns = 2000000000};
 	if (ow_running_copies_doubt(running, &interval) && input->result.status == OW_RESULT_MEASURED)
 		input->result.status = OW_RESULT_PARTIAL;
 }
 
 static void play(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
-                 size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon, bool doubts, history_look *look,
-                 void *arg)
+                 size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon, bool doubts, bool two_clocks,
+                 history_look *look, void *arg)
 {
 	struct ow_interval_log_options options = {.length_ns = length_ns, .sightings_max = as + bs + 1, .open_max = 4};
 	struct ow_interval_log *ledger_a, *ledger_b;
@@ -116,14 +116,15 @@ static void play(struct history *history, const struct ow_sighting *a, size_t as
 		struct ow_interval_packets *page_b = page_of(ledger_b, b, m, i, length_ns);
 		struct ow_interval_results_input input;
 		struct ow_joined joined;
-		assert_int_equal(ow_interval_match_pair(page_a, page_b,
-		                                        &(struct ow_interval_match_past){history->settle, before, NULL,
-		                                                                         copies, running.longer},
-		                                        &input, &joined),
-		                 0);
+		assert_int_equal(
+			ow_interval_match_pair(page_a, page_b,
+		                               &(struct ow_interval_match_past){history->settle, before, NULL, copies,
+		                                                                running.longer, two_clocks},
+		                               &input, &joined),
+			0);
 		input.result.clock_from = input.result.clock_to = (struct ow_clock_state){true, 0};
 		if (doubts)
-			doubt_delays(&running, page_a, &joined, &input);
+			doubt_delays(&running, page_a, two_clocks, &joined, &input);
 		if (look)
 			look(arg, page_a, page_b, &input);
 		assert_int_equal(ow_interval_results_step(history->settle, &input), 0);
@@ -144,13 +145,13 @@ static void play(struct history *history, const struct ow_sighting *a, size_t as
 void history_play_seen(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
                        size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon, history_look *look, void *arg)
 {
-	play(history, a, as, b, bs, length_ns, intervals, horizon, false, look, arg);
+	play(history, a, as, b, bs, length_ns, intervals, horizon, false, false, look, arg);
 }
 
 void history_play_running(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
-                          size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon)
+                          size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon, bool two_clocks)
 {
-	play(history, a, as, b, bs, length_ns, intervals, horizon, true, NULL, NULL);
+	play(history, a, as, b, bs, length_ns, intervals, horizon, true, two_clocks, NULL, NULL);
 }
 
 void history_play(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,

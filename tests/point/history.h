@@ -19,7 +19,7 @@ void history_play(struct history *history, const struct ow_sighting *a, size_t a
                   size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon);
 /* The same; as live does, says where delays may be longer (reconcile/running_copies.h). */
 void history_play_running(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
-                          size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon);
+                          size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon, bool two_clocks);
 /* The same; `look` sees each comparison. */
 typedef void history_look(void *arg, const struct ow_interval_packets *a, const struct ow_interval_packets *b,
                           const struct ow_interval_results_input *input);
