@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Two identical packets of the interval. */
+/* Two identical packets of the interval, or one that another was sent before. */
 struct pair {
 	uint64_t name;
 	int64_t time_ns[2];
@@ -28,19 +28,32 @@ static struct pair *pair_of(const struct pairs *p, uint64_t name)
 	return at == OW_ID_MAP_NONE ? NULL : &p->pair[at];
 }
 
+static int add_pair(struct pairs *p, uint64_t name)
+{
+	if (OW_GROW(p->pair, p->room, p->count + 1) < 0 || ow_id_map_add(&p->by_name, name, (uint32_t)p->count) < 0)
+		return -ENOMEM;
+	p->pair[p->count++] = (struct pair){.name = name};
+	return 0;
+}
+
 static int list_pairs(struct pairs *p, const struct ow_comparison *c)
 {
 	const struct ow_interval_packets *packets = c->slot.packets;
-	for (size_t i = 0; i < packets->copies; i++) {
+	int r = 0;
+	for (size_t i = 0; i < packets->copies && r == 0; i++) {
 		uint64_t name = c->x->method->name(c, packets->copy[i].id);
-		if (packets->copy[i].nth != 2 || ow_missing_has(c->missing, name))
-			continue;
-		if (OW_GROW(p->pair, p->room, p->count + 1) < 0 ||
-		    ow_id_map_add(&p->by_name, name, (uint32_t)p->count) < 0)
-			return -ENOMEM;
-		p->pair[p->count++] = (struct pair){.name = name};
+		if (packets->copy[i].nth == 2 && !ow_missing_has(c->missing, name))
+			r = add_pair(p, name);
 	}
-	return 0;
+	/* One of the interval before is shown again: that it does not arrive says nothing of others. */
+	for (size_t i = 0; i < packets->count && p->count && r == 0; i++) {
+		uint64_t id = packets->sighting[i].id, name;
+		if (!ow_sent_lately_apart(&c->missing->copies->lately, id))
+			continue;
+		name = c->x->method->name(c, id);
+		r = pair_of(p, name) ? 0 : add_pair(p, name);
+	}
+	return r;
 }
 
 /* Returns of how many pairs one packet has not arrived. */
@@ -71,8 +84,9 @@ static void note_sent(struct pairs *p, const struct ow_comparison *c)
 	}
 	for (size_t k = 0; k < p->count; k++) {
 		const struct pair *pair = &p->pair[k];
-		if (pair->sent == 2 && pair->missing <= 2 && ow_shown_twice_close(pair->time_ns[0], pair->time_ns[1]))
-			ow_shown_twice_note(&p->twice, 2 - pair->missing);
+		p->twice.again += pair->sent == 1 && pair->missing;
+		if (pair->sent == 2 && pair->missing <= 2)
+			ow_shown_twice_note(&p->twice, pair->time_ns[0], pair->time_ns[1], 2 - pair->missing);
 	}
 }
 

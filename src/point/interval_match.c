@@ -231,9 +231,9 @@ static int list_times(struct join *join, const struct group *g)
 
 static void note_twice(struct join *join, const struct group *g)
 {
-	if (!g->waiting && g->as == 2 && g->bs <= 2 &&
-	    ow_shown_twice_close(join->a->sighting[g->a[0]].time_ns, join->a->sighting[g->a[1]].time_ns))
-		ow_shown_twice_note(&join->twice, g->bs);
+	if (!g->waiting && g->as == 2 && g->bs <= 2)
+		ow_shown_twice_note(&join->twice, join->a->sighting[g->a[0]].time_ns,
+		                    join->a->sighting[g->a[1]].time_ns, g->bs);
 }
 
 /* If none has a copy in this interval. */
@@ -313,21 +313,6 @@ static int64_t reach_of(const struct ow_interval_results *results)
 {
 	int64_t reach_ns = ow_interval_results_reach(results);
 	return reach_ns < 0 ? INT64_MAX / 4 : reach_ns;
-}
-
-/* The others are those that no other is identical to. */
-static uint64_t shown_twice(const struct join *join)
-{
-	struct ow_shown_twice twice = join->twice;
-	if (twice.once < OW_SHOWN_TWICE_LEAST)
-		return 0;
-	for (size_t i = 0; i < join->a->count; i++) {
-		if (group_named(&join->names, join->a->sighting[i].id))
-			continue;
-		twice.others++;
-		twice.missing += join->of_a[i] == OW_PAIRING_NONE;
-	}
-	return ow_shown_twice_doubtful(&twice);
 }
 
 static int pair_identical(struct join *join)
@@ -529,7 +514,6 @@ static int make_lists(const struct join *join, struct ow_interval_results_input 
 	in->result.matched = matched;
 	in->result.duplicated = join->duplicated;
 	in->close = join->close;
-	in->twice = join->names.groups ? shown_twice(join) : 0;
 	joined->aligned = join->comparable;
 	return note_flows(join, in, joined);
 }
@@ -547,32 +531,64 @@ static size_t list_strangers(const struct join *join, const struct ow_interval_r
 		if (!as && !(join->past->results && ow_interval_results_waits(join->past->results, base)))
 			id[count++] = base;
 	}
-	ow_sort_ids(id, count);
 	return count;
 }
 
-/* Counts those that had already arrived in the last interval: duplicates across its end. */
-static int count_repeated(const struct join *join, const struct ow_interval_results_input *in, uint64_t *ret_repeated)
+/* How many of them had already arrived in the last interval. */
+static int count_before(const struct join *join, uint64_t *id, size_t count, uint64_t *ret_repeated)
 {
 	static const unsigned bits = 16;
 	const struct ow_interval_packets *before = join->past->b;
 	*ret_repeated = 0;
-	if (!before || !before->count || !in->only_bs)
+	if (!before || !before->count || !count)
 		return 0;
-	uint64_t *id = malloc(in->only_bs * sizeof *id), *sieve = calloc((1u << bits) / 64, sizeof *sieve);
-	size_t count = id && sieve ? list_strangers(join, in, id) : 0;
+	uint64_t *sieve = calloc((1u << bits) / 64, sizeof *sieve);
+	if (!sieve)
+		return -ENOMEM;
+	ow_sort_ids(id, count);
 	for (size_t i = 0; i < count; i++)
 		sieve[id[i] >> (64 - bits) >> 6] |= UINT64_C(1) << (id[i] >> (64 - bits) & 63);
-	for (size_t i = 0; count && i < before->count; i++) {
+	for (size_t i = 0; i < before->count; i++) {
 		uint64_t name = before->sighting[i].id;
 		if (!(sieve[name >> (64 - bits) >> 6] >> (name >> (64 - bits) & 63) & 1))
 			continue;
 		for (size_t k = ow_ids_below(id, count, name); k < count && id[k] == name; k++)
 			++*ret_repeated;
 	}
-	int r = id && sieve ? 0 : -ENOMEM;
-	free(id);
 	free(sieve);
+	return 0;
+}
+
+/* Duplicates across the end of the last interval. */
+static int count_repeated(const struct join *join, const struct ow_interval_results_input *in, uint64_t *ret_repeated)
+{
+	uint64_t *id = malloc((in->only_bs + 1) * sizeof *id);
+	int r = id ? count_before(join, id, list_strangers(join, in, id), ret_repeated) : -ENOMEM;
+	free(id);
+	return r;
+}
+
+/* The others are those that no other is identical to. One of the last interval that is shown again, and does not arrive again,
+ * says nothing of them. */
+static int find_twice(struct join *join, struct ow_interval_results_input *in)
+{
+	struct ow_shown_twice *twice = &join->twice;
+	if (twice->all[1] < OW_SHOWN_TWICE_LEAST)
+		return 0;
+	uint64_t *id = malloc(join->a->count * sizeof *id);
+	for (size_t i = 0; id && i < join->a->count; i++) {
+		if (group_named(&join->names, join->a->sighting[i].id))
+			continue;
+		twice->others++;
+		if (join->of_a[i] == OW_PAIRING_NONE)
+			id[twice->missing++] = join->a->sighting[i].id;
+	}
+	int r = id ? count_before(join, id, twice->missing, &twice->again) : -ENOMEM;
+	twice->again = twice->again < twice->missing ? twice->again : twice->missing;
+	twice->others -= twice->again;
+	twice->missing -= twice->again;
+	in->twice = ow_shown_twice_doubtful(twice);
+	free(id);
 	return r;
 }
 
@@ -619,6 +635,8 @@ int ow_interval_match_pair(const struct ow_interval_packets *a, const struct ow_
 	uint64_t repeated = 0;
 	if (r == 0)
 		r = count_repeated(&join, &in, &repeated);
+	if (r == 0)
+		r = find_twice(&join, &in);
 	in.result.duplicated += repeated;
 	free(join.of_a);
 	free(join.of_b);

@@ -298,8 +298,8 @@ static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2]
 	}
 	add_beats(duet, &random, p, count);
 	qsort(p[1], count[1], sizeof *p[1], by_time);
-	for (size_t i = 0; t->mirrored && i < all; i++)
-		p[0][count[0]++] = (struct packet){p[0][i].id, p[0][i].time_ns + 30000};
+	for (size_t i = 0; t->mirrored_ns && i < all; i++)
+		p[0][count[0]++] = (struct packet){p[0][i].id, p[0][i].time_ns + t->mirrored_ns};
 	qsort(p[0], count[0], sizeof *p[0], by_time);
 }
 

@@ -377,7 +377,8 @@ static void test_identical_elsewhere(void **state)
 static void test_shown_twice(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 0; seed < 2; seed++) {
+	static const int64_t apart[] = {30000, 30000, 5000000, 20000000};
+	for (uint64_t seed = 0; seed < 4; seed++) {
 		struct duet d;
 		struct traffic t = {.packets = 400,
 		                    .intervals = 6,
@@ -385,7 +386,7 @@ static void test_shown_twice(void **state)
 		                    .delay_ns = 1000000,
 		                    .jitter_ns = 100000,
 		                    .loss = seed ? .02 : 0,
-		                    .mirrored = true,
+		                    .mirrored_ns = apart[seed],
 		                    .seed = seed};
 		duet_run(&d, &t, &good_line, &fold);
 		check_same(&d);
@@ -394,7 +395,9 @@ static void test_shown_twice(void **state)
 			double lost = (double)d.truth[i].lost / (double)d.truth[i].sent;
 			assert_int_equal(r->status, OW_RESULT_PARTIAL);
 			assert_non_null(strstr(r->cause, "seen twice at the sender"));
-			assert_true(r->loss_ratio.low <= lost + 1e-9 && lost <= r->loss_ratio.high);
+			/* One at the end of an interval may be shown again in the next. */
+			double slack = (double)t.mirrored_ns / (double)t.length_ns + 1e-9;
+			assert_true(r->loss_ratio.low <= lost + slack && lost <= r->loss_ratio.high);
 		}
 		duet_done(&d);
 	}
