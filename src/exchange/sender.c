@@ -268,16 +268,13 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 	};
 	struct ow_sighting *packets = NULL;
 	uint8_t *matched = NULL;
-	int r = 0;
-	if (flows->count || c->x->sinks.compared) {
-		r = ow_sender_matched(c, &packets, &matched);
-		input.packet = packets;
-		input.packets = c->slot.packets->count + c->asides;
-		input.is_matched = matched;
-		input.flow = flows->flow;
-		input.flows = flows->count;
-		input.in_scope = c->in_scope;
-	}
+	int r = ow_sender_matched(c, &packets, &matched);
+	input.packet = packets;
+	input.packets = c->slot.packets->count + c->asides;
+	input.is_matched = matched;
+	input.flow = flows->flow;
+	input.flows = flows->count;
+	input.in_scope = c->in_scope;
 	if (r == 0)
 		r = ow_interval_results_step(results, &input);
 	if (r == 0)

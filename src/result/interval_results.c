@@ -381,6 +381,8 @@ static int carry_on(struct ow_interval_results *results, struct ow_interval_resu
 static int64_t last_matched(const struct ow_interval_results_input *in)
 {
 	int64_t last_ns = in->packets ? INT64_MIN : INT64_MAX;
+	if (in->newest_ns && in->newest_at_end_ns != INT64_MIN)
+		return in->result.start_ns + in->newest_at_end_ns;
 	for (size_t i = 0; i < in->packets; i++) {
 		if (in->is_matched[i])
 			last_ns = later(last_ns, in->result.start_ns + in->packet[i].time_ns);

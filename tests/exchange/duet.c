@@ -240,6 +240,9 @@ static size_t send_packet(struct duet *duet, struct ow_random *random, const str
 	int64_t delay = t->delay_ns + (int64_t)(-log(1 - ow_random_unit(random)) * (double)t->jitter_ns);
 	if (t->slow > 0 && ow_random_unit(random) < t->slow)
 		delay += t->slow_ns;
+	int64_t blind_ns = (int64_t)t->blind_at * t->length_ns;
+	if (p->time_ns < blind_ns && 5 * (blind_ns - p->time_ns) <= t->length_ns)
+		delay += t->length_ns / 2;
 	arrivals[0] = (struct packet){p->id, p->time_ns + delay};
 	truth->arrived_late += arrivals[0].time_ns / t->length_ns != p->time_ns / t->length_ns;
 	count_delay(truth, delay);
@@ -331,6 +334,8 @@ static struct ow_interval_packets *make_page(struct duet *duet, struct ow_interv
 	struct ow_interval_packets *page = ow_interval_log_next(ledger, T0 + end);
 	assert_non_null(page);
 	assert_int_equal(page->interval, interval);
+	if (side == 1 && duet->traffic.blind_at && interval == duet->traffic.blind_at)
+		snprintf(page->blind, sizeof page->blind, "eth0 was down");
 	return page;
 }
 

@@ -17,7 +17,9 @@ struct traffic {
 	int64_t slow_ns;
 	double loss, duplicate;
 	int64_t beat_ns; /* one more packet so often, which is the same each time and was sent already when the points begin; 0 = none */
-	double identical;    /* share of packets that have the id of one that was sent shortly before */
+	double identical; /* share of packets that have the id of one that was sent shortly before */
+	unsigned
+		blind_at; /* B sees nothing in this interval, in which the last fifth of the one before arrives; 0 = it sees all */
 	int64_t mirrored_ns; /* A shows each packet again after this time: not in the truth; 0 = it does not */
 	uint64_t seed;
 	unsigned calm_from, calm; /* from this interval on only one in so many packets is sent; 0 = all always */

@@ -528,6 +528,29 @@ static void test_ring_drops(void **state)
 }
 
 /* A filter that names the link layer and takes no packet at one point: as far as anybody knows it cannot. */
+/* What was sent last is held up, and arrives while the receiver sees nothing: it is undecided, also where all packets must
+ * arrive. */
+static void test_held_up(void **state)
+{
+	(void)state;
+	struct duet d;
+	struct traffic t = {.packets = 1000,
+	                    .intervals = 6,
+	                    .length_ns = SECOND,
+	                    .delay_ns = 1000000,
+	                    .jitter_ns = 100000,
+	                    .loss = .01,
+	                    .blind_at = 3,
+	                    .seed = 8};
+	duet_run(&d, &t, &good_line, &fold);
+	check_same(&d);
+	const struct ow_interval_result *r = &d.got[0].final[2];
+	assert_int_equal(d.got[0].final[3].status, OW_RESULT_UNKNOWN);
+	assert_int_equal(r->status, OW_RESULT_PARTIAL);
+	assert_true(r->lost <= d.truth[2].lost && r->pending >= 190 && r->pending <= 210);
+	duet_done(&d);
+}
+
 static void test_link_filter(void **state)
 {
 	(void)state;
@@ -1043,6 +1066,7 @@ int main(void)
 		cmocka_unit_test(test_outliers),
 		cmocka_unit_test(test_rda),
 		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_held_up),
 		cmocka_unit_test(test_link_filter),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
