@@ -289,8 +289,11 @@ static void keep_delays(struct ow_interval_results *results, struct ow_interval_
 	} else if (in->result.mean_ns.status != OW_VALUE_NONE) {
 		const struct ow_interval_result *r = &in->result;
 		double spread = r->stddev_ns.status == OW_VALUE_NONE ? 0 : r->stddev_ns.value;
-		double mean_ns = r->mean_ns.value - (double)ow_result_clock_added_ns(r) - (double)in->shift_ns;
-		ow_interval_results_raise_ahead(results, (int64_t)fmin(fmax(mean_ns - 3 * spread, -1e18), 0));
+		double mean_ns = r->mean_ns.value - (double)ow_result_clock_added_ns(r);
+		/* Late packets alone, which are few, do not show how long packets take. */
+		ow_interval_results_raise_reach(results, (int64_t)fmin(fmax(mean_ns + 3 * spread, -1e18), 1e18));
+		ow_interval_results_raise_ahead(
+			results, (int64_t)fmin(fmax(mean_ns - (double)in->shift_ns - 3 * spread, -1e18), 0));
 	}
 	int64_t added_ns = ow_result_clock_added_ns(&in->result);
 	for (size_t i = 0; open->full && added_ns && i < in->delays; i++)

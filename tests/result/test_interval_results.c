@@ -315,6 +315,38 @@ static void test_unknown(void **state)
 	}
 }
 
+/* Without single delays (rda), mean and deviation show how long packets take, and not only the few that are late. */
+static void test_reach_of_means(void **state)
+{
+	(void)state;
+	const struct ow_sighting late[] = {{1, 995}}, last[] = {{2, 700}}, *none = NULL;
+	struct history history;
+	history_open(&history, 2, 10);
+	for (int64_t k = 0; k < 5; k++) {
+		struct ow_interval_results_input input = {.only_a = k == 2 ? last : late,
+		                                          .only_as = k == 0 || k == 2,
+		                                          .only_b = k == 1 ? (struct ow_sighting[]){{1, 5}} : none,
+		                                          .only_bs = k == 1,
+		                                          .result = {.interval = k,
+		                                                     .start_ns = k * LENGTH,
+		                                                     .length_ns = LENGTH,
+		                                                     .sent = 9 + (k == 0 || k == 2),
+		                                                     .received = 9 + (k == 1),
+		                                                     .matched = 9,
+		                                                     .mean_ns = {OW_VALUE_ESTIMATED, 90, 80, 100},
+		                                                     .stddev_ns = {OW_VALUE_ESTIMATED, 80, 70, 90}}};
+		snprintf(input.result.cause, sizeof input.result.cause, "no answer");
+		if (k == 3)
+			assert_int_equal(ow_interval_results_unknown(history.settle, &input.result, false), 0);
+		input.result.cause[0] = 0;
+		if (k != 3)
+			assert_int_equal(ow_interval_results_step(history.settle, &input), 0);
+	}
+	assert_true(history.final[0].late == 1 && history.final[2].interval == 2);
+	assert_true(history.final[2].pending == 1 && history.final[2].lost == 0);
+	history_done(&history);
+}
+
 /* All that was sent last may be held up for longer than any packet before, and arrive in an unknown interval. Without flows (scope
  * all), the order of arrival shows what had arrived. */
 static void test_unknown_after_silence(void **state)
@@ -738,6 +770,7 @@ int main(void)
 		cmocka_unit_test(test_missed_the_other_way),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_unknown_after_silence),
+		cmocka_unit_test(test_reach_of_means),
 		cmocka_unit_test(test_long_gap),
 		cmocka_unit_test(test_drops),
 		cmocka_unit_test(test_finish),
