@@ -531,65 +531,54 @@ static size_t list_strangers(const struct join *join, const struct ow_interval_r
 		if (!as && !(join->past->results && ow_interval_results_waits(join->past->results, base)))
 			id[count++] = base;
 	}
+	ow_sort_ids(id, count);
 	return count;
 }
 
-/* How many of them had already arrived in the last interval. */
-static int count_before(const struct join *join, uint64_t *id, size_t count, uint64_t *ret_repeated)
+/* Counts those that had already arrived in the last interval: duplicates across its end. */
+static int count_repeated(const struct join *join, const struct ow_interval_results_input *in, uint64_t *ret_repeated)
 {
 	static const unsigned bits = 16;
 	const struct ow_interval_packets *before = join->past->b;
 	*ret_repeated = 0;
-	if (!before || !before->count || !count)
+	if (!before || !before->count || !in->only_bs)
 		return 0;
-	uint64_t *sieve = calloc((1u << bits) / 64, sizeof *sieve);
-	if (!sieve)
-		return -ENOMEM;
-	ow_sort_ids(id, count);
+	uint64_t *id = malloc(in->only_bs * sizeof *id), *sieve = calloc((1u << bits) / 64, sizeof *sieve);
+	size_t count = id && sieve ? list_strangers(join, in, id) : 0;
 	for (size_t i = 0; i < count; i++)
 		sieve[id[i] >> (64 - bits) >> 6] |= UINT64_C(1) << (id[i] >> (64 - bits) & 63);
-	for (size_t i = 0; i < before->count; i++) {
+	for (size_t i = 0; count && i < before->count; i++) {
 		uint64_t name = before->sighting[i].id;
 		if (!(sieve[name >> (64 - bits) >> 6] >> (name >> (64 - bits) & 63) & 1))
 			continue;
 		for (size_t k = ow_ids_below(id, count, name); k < count && id[k] == name; k++)
 			++*ret_repeated;
 	}
-	free(sieve);
-	return 0;
-}
-
-/* Duplicates across the end of the last interval. */
-static int count_repeated(const struct join *join, const struct ow_interval_results_input *in, uint64_t *ret_repeated)
-{
-	uint64_t *id = malloc((in->only_bs + 1) * sizeof *id);
-	int r = id ? count_before(join, id, list_strangers(join, in, id), ret_repeated) : -ENOMEM;
+	int r = id && sieve ? 0 : -ENOMEM;
 	free(id);
+	free(sieve);
 	return r;
 }
 
-/* The others are those that no other is identical to. One of the last interval that is shown again, and does not arrive again,
- * says nothing of them. */
-static int find_twice(struct join *join, struct ow_interval_results_input *in)
+/* The others are those that no other is identical to. One that is shown again, after the end of an interval, says nothing of
+ * them if it does not arrive again. */
+static uint64_t find_twice(struct join *join)
 {
+	const struct ow_interval_copies *copies = join->past->copies;
 	struct ow_shown_twice *twice = &join->twice;
 	if (twice->all[1] < OW_SHOWN_TWICE_LEAST)
 		return 0;
-	uint64_t *id = malloc(join->a->count * sizeof *id);
-	for (size_t i = 0; id && i < join->a->count; i++) {
-		if (group_named(&join->names, join->a->sighting[i].id))
+	for (size_t i = 0; i < join->a->count; i++) {
+		uint64_t id = join->a->sighting[i].id;
+		bool missing = join->of_a[i] == OW_PAIRING_NONE;
+		if (group_named(&join->names, id))
 			continue;
-		twice->others++;
-		if (join->of_a[i] == OW_PAIRING_NONE)
-			id[twice->missing++] = join->a->sighting[i].id;
+		bool again = missing && copies && ow_sent_lately_apart(&copies->lately, id);
+		twice->again += again;
+		twice->others += !again;
+		twice->missing += missing && !again;
 	}
-	int r = id ? count_before(join, id, twice->missing, &twice->again) : -ENOMEM;
-	twice->again = twice->again < twice->missing ? twice->again : twice->missing;
-	twice->others -= twice->again;
-	twice->missing -= twice->again;
-	in->twice = ow_shown_twice_doubtful(twice);
-	free(id);
-	return r;
+	return ow_shown_twice_doubtful(twice);
 }
 
 static void describe(const struct ow_interval_packets *a, const struct ow_interval_packets *b,
@@ -635,8 +624,7 @@ int ow_interval_match_pair(const struct ow_interval_packets *a, const struct ow_
 	uint64_t repeated = 0;
 	if (r == 0)
 		r = count_repeated(&join, &in, &repeated);
-	if (r == 0)
-		r = find_twice(&join, &in);
+	in.twice = r == 0 ? find_twice(&join) : 0;
 	in.result.duplicated += repeated;
 	free(join.of_a);
 	free(join.of_b);
