@@ -17,6 +17,7 @@
 #include "path/path.h"
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -479,7 +480,9 @@ int ow_match_arguments_read(int argc, char **argv, struct ow_match_arguments *ar
 	if (args->utc && setenv("TZ", "UTC0", 1) < 0)
 		return ow_error_set(err, ENOMEM, "--utc: not enough memory");
 	tzset();
-	args->match.threads = args->threads > 3 ? 3 : (unsigned)args->threads;
+	if (args->threads > 3)
+		return ow_error_set(err, EINVAL, "--threads: %" PRIu64 " is not 1, 2 or 3", args->threads);
+	args->match.threads = (unsigned)args->threads;
 	r = check_arguments(args, err);
 	if (r == 0)
 		r = read_flow(args, err);
