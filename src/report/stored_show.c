@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/table.h"
 #include <math.h>
+#include <string.h>
 
 #define LANE_MIN 10
 #define LANE_MAX 40
