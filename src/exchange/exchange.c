@@ -263,12 +263,6 @@ int64_t ow_exchange_ahead_ns(const struct ow_exchange *x)
 	return x->ahead_ns;
 }
 
-void ow_exchange_missed(struct ow_exchange *x, int64_t interval, uint64_t missed, uint64_t of)
-{
-	if (x->role->missed)
-		x->role->missed(x, interval, missed, of);
-}
-
 void ow_exchange_total(const struct ow_exchange *x, struct ow_interval_result *ret_total)
 {
 	struct ow_interval_result blank;

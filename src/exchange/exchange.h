@@ -119,8 +119,5 @@ bool ow_exchange_done(const struct ow_exchange *exchange);
  */
 int64_t ow_exchange_ahead_ns(const struct ow_exchange *exchange);
 
-/* What arrived the other way in an interval of this lane (result/interval_results.h: ow_interval_results_missed). */
-void ow_exchange_missed(struct ow_exchange *exchange, int64_t interval, uint64_t missed, uint64_t of);
-
 /* The run as one result. */
 void ow_exchange_total(const struct ow_exchange *exchange, struct ow_interval_result *ret_total);

@@ -48,8 +48,6 @@ struct ow_role {
 	/* Gives up an interval. */
 	void (*unknown)(struct ow_exchange *x, struct ow_slot *slot, const char *cause);
 	void (*total)(const struct ow_exchange *x, struct ow_interval_result *ret_total);
-	/* See ow_exchange_missed; NULL: the other point has the results. */
-	void (*missed)(struct ow_exchange *x, int64_t interval, uint64_t missed, uint64_t of);
 };
 extern const struct ow_role ow_sender_role, ow_receiver_role;
 

@@ -812,11 +812,6 @@ static void total(const struct ow_exchange *x, struct ow_interval_result *ret_to
 	ow_run_total(((const struct ow_sender *)x)->missing.results, ret_total);
 }
 
-static void missed(struct ow_exchange *x, int64_t interval, uint64_t count, uint64_t of)
-{
-	ow_interval_results_missed(sender_of(x)->missing.results, interval, count, of);
-}
-
 const struct ow_role ow_sender_role = {
 	.size = sizeof(struct ow_sender),
 	.patience = 1,
@@ -830,5 +825,4 @@ const struct ow_role ow_sender_role = {
 	.waits = waits,
 	.unknown = unknown,
 	.total = total,
-	.missed = missed,
 };

@@ -64,20 +64,16 @@ static enum ow_direction direction_of(const struct ow_daemon_lane *lane)
 	return first == lane->sending ? OW_A_TO_B : OW_B_TO_A;
 }
 
-/* Whether the other lane is of the same class, and goes the other way. */
-static bool is_back(const struct ow_daemon_lane *other, const struct ow_daemon_lane *lane)
-{
-	return other->peer == lane->peer && other->sending != lane->sending &&
-	       strcmp(other->open.segment, lane->open.segment) == 0 &&
-	       strcmp(other->open.class_name, lane->open.class_name) == 0;
-}
-
+/* The lane of the same class that goes the other way. */
 static const struct ow_daemon_lane *lane_back(const struct ow_daemon_lane *lane)
 {
 	const struct ow_daemon *d = lane->daemon;
 	for (unsigned i = 0; i < d->lane_count; i++) {
-		if (d->lanes[i]->until == INT64_MAX && is_back(d->lanes[i], lane))
-			return d->lanes[i];
+		const struct ow_daemon_lane *other = d->lanes[i];
+		if (other->peer == lane->peer && other->sending != lane->sending && other->until == INT64_MAX &&
+		    strcmp(other->open.segment, lane->open.segment) == 0 &&
+		    strcmp(other->open.class_name, lane->open.class_name) == 0)
+			return other;
 	}
 	return NULL;
 }
@@ -312,23 +308,10 @@ static void judge(struct ow_daemon_lane *lane, const struct ow_interval_result *
 	                      : ": check for a NAT (identity: nat) or a tunnel (inner: true)");
 }
 
-/* Packets from the peer that its capture does not show: it may have missed others that arrived there. */
-static void note_missed(const struct ow_daemon_lane *lane, const struct ow_interval_result *r)
-{
-	const struct ow_daemon *d = lane->daemon;
-	for (unsigned i = 0; i < d->lane_count && r->status != OW_RESULT_UNKNOWN; i++) {
-		const struct ow_daemon_lane *back = d->lanes[i];
-		int64_t length_ns = back->open.length_ns, since_ns = r->start_ns - back->open.t0_ns;
-		if (is_back(back, lane) && back->exchange && r->length_ns == length_ns && since_ns % length_ns == 0)
-			ow_exchange_missed(back->exchange, since_ns / length_ns, r->extra - r->duplicated, r->received);
-	}
-}
-
 static void on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct ow_daemon_lane *lane = arg;
 	judge(lane, result);
-	note_missed(lane, result);
 	uint64_t most = result->total_sent > result->total_received ? result->total_sent : result->total_received;
 	lane->rate = (double)most / (double)result->length_ns;
 	lane->doubtful |= ow_identity_doubtful(result);
