@@ -239,6 +239,7 @@ int ow_match_pass_end(struct ow_match_pass *pass, struct ow_matcher *matcher, in
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		pass->crowded[d] = ow_matcher_crowded(matcher, d);
 		pass->impossible[d] = ow_matcher_impossible(matcher, d);
+		pass->sent_again[d] = ow_matcher_sent_again(matcher, d);
 	}
 	ow_matcher_free(matcher);
 	return r;

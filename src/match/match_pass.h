@@ -160,6 +160,7 @@ struct ow_match_pass {
 	uint64_t unsettled[OW_DIRECTIONS];  /* matched packets whose delay is not known yet */
 	uint64_t crowded[OW_DIRECTIONS];    /* see ow_matcher_crowded */
 	uint64_t impossible[OW_DIRECTIONS]; /* unique packets that were received long before they were sent */
+	uint64_t sent_again[OW_DIRECTIONS]; /* see ow_matcher_sent_again */
 	uint64_t unmatched_frames[OW_SIDES];    /* records, or parts of them, without a counterpart */
 	uint64_t unmatched_fragments[OW_SIDES]; /* of these, fragments that are not copies */
 	struct ow_last_sent last_sent[OW_DIRECTIONS];

@@ -632,6 +632,20 @@ static int warn_impossible(struct ow_match *m, unsigned d)
 	            ow_plural(n, "it was", "they were"));
 }
 
+/* What arrived after the sender's capture may have been sent again since, or be that late. */
+static int warn_sent_again(struct ow_match *m, unsigned d)
+{
+	uint64_t n = m->pass.sent_again[d];
+	if (!n)
+		return 0;
+	return warn(
+		m,
+		"%s: %llu %s as lost may be late: the same came far later than usual, after the sender's capture had "
+		"ended, which would not show that %s sent again",
+		way_name(d), (unsigned long long)n, ow_plural(n, "packet that counts", "packets that count"),
+		ow_plural(n, "it was", "they were"));
+}
+
 /* Identical packets that are as close as packets of this direction may overtake each other. */
 static uint64_t close_alike(const struct ow_match *m, unsigned d, int64_t *ret_reach_ns)
 {
@@ -901,7 +915,7 @@ static int warn_unsent(struct ow_match *m, unsigned d)
 }
 
 /* Warnings in their order: about everything, or about each side or direction. */
-#define EACH 6
+#define EACH 7
 struct step {
 	int (*all)(struct ow_match *m);
 	int (*each[EACH])(struct ow_match *m, unsigned side_or_direction);
@@ -909,7 +923,8 @@ struct step {
 
 static const struct step first[] = {
 	{.each = {warn_capture}},
-	{.each = {warn_clock, warn_ambiguous, warn_impossible, warn_order, warn_mistaken, warn_chance}},
+	{.each = {warn_clock, warn_ambiguous, warn_impossible, warn_sent_again, warn_order, warn_mistaken,
+                  warn_chance}},
 	{warn_rewritten},
 	{warn_unpaired},
 	{warn_same},

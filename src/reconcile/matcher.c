@@ -139,6 +139,7 @@ static __attribute__((noinline)) int meet_oddly(struct ow_matcher *m, enum ow_si
 		way = ow_matching_way(m, pair);
 	bool implausible = m->plausible[way].known && ow_matching_judge(m, pair, way) != OW_FEASIBLE;
 	if (implausible && sent_since(m, side, pair)) {
+		m->sent_again[side == OW_SIDE_B ? OW_A_TO_B : OW_B_TO_A]++;
 		ow_matching_calls(m)->unmatched(m->calls.arg, side, pair->record[side], false);
 		return 0;
 	}
@@ -361,6 +362,11 @@ uint64_t ow_matcher_crowded(const struct ow_matcher *m, enum ow_direction direct
 uint64_t ow_matcher_impossible(const struct ow_matcher *m, enum ow_direction direction)
 {
 	return m->impossible[direction];
+}
+
+uint64_t ow_matcher_sent_again(const struct ow_matcher *m, enum ow_direction direction)
+{
+	return m->sent_again[direction];
 }
 
 bool ow_matcher_groups(const struct ow_matcher *m)

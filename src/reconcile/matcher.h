@@ -138,5 +138,7 @@ int ow_matcher_finish(struct ow_matcher *matcher);
 uint64_t ow_matcher_crowded(const struct ow_matcher *matcher, enum ow_direction direction);
 /* Unique packets that were received long before they were sent, reported as ambiguous. */
 uint64_t ow_matcher_impossible(const struct ow_matcher *matcher, enum ow_direction direction);
+/* Unique packets that arrived far later than usual after the sender's capture: taken for lost ones that were sent again. */
+uint64_t ow_matcher_sent_again(const struct ow_matcher *matcher, enum ow_direction direction);
 /* Whether identical packets, or parts of packets, wait: they are reported up to three waiting times later. */
 bool ow_matcher_groups(const struct ow_matcher *matcher);

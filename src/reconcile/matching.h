@@ -45,6 +45,7 @@ struct ow_matcher {
 	enum ow_direction only_way;         /* .. all packets go this way */
 	bool in_order;                      /* there are marks of a direction */
 	uint64_t impossible[OW_DIRECTIONS]; /* unique packets that were received long before they were sent */
+	uint64_t sent_again[OW_DIRECTIONS]; /* unique packets that were taken for ones that were sent again */
 	uint64_t crowded[OW_DIRECTIONS];    /* pairs of which more copies were in flight than can be compared */
 	struct ow_due *due;                 /* a ring, in the order of time */
 	uint32_t dues, due_first, due_room;

@@ -160,7 +160,7 @@ def reordering(case, rng):
     case.path().reorder = rng.choice([0.01, 0.1])
 
 
-@perturbation()
+@perturbation("may be late")
 def spikes(case, rng):
     for path in case.net.paths:
         path.spikes = 0.005

@@ -561,6 +561,25 @@ static void what_a_match_leaves_behind_is_a_copy(void **state)
 	stage_close(&stage);
 }
 
+/* It was probably sent again after the capture of the sender, or is late: the caller can say so. */
+static void sent_again_after_the_capture(void **state)
+{
+	(void)state;
+	stage_open(&stage, 2000 * MS, OW_DIRECTIONS);
+	for (int i = 0; i < 1000; i++) {
+		stage_put(&stage, OW_SIDE_A, ow_mix64((uint64_t)i + 1), i * MS, (uint64_t)i + 1);
+		stage_put(&stage, OW_SIDE_B, ow_mix64((uint64_t)i + 1), i * MS + 150 * US, (uint64_t)i + 1);
+	}
+	stage_put(&stage, OW_SIDE_A, 5, 990 * MS, 2001);
+	stage_put(&stage, OW_SIDE_B, 5, 1170 * MS, 2000);
+	play_to_the_end();
+	assert_int_equal(stage.pairs, 1000);
+	assert_true(stage.unmatched[OW_SIDE_A] == 1 && stage.unmatched[OW_SIDE_B] == 1);
+	assert_int_equal(ow_matcher_sent_again(stage.matcher, OW_A_TO_B), 1);
+	assert_int_equal(ow_matcher_sent_again(stage.matcher, OW_B_TO_A), 0);
+	stage_close(&stage);
+}
+
 /* A packet that arrived long before it was sent, among many that did not, is another packet of the same bytes. */
 static void the_impossible_is_no_sample(void **state)
 {
@@ -802,6 +821,7 @@ int main(void)
 		cmocka_unit_test(what_was_sent_again_after_the_end_is_no_pair),
 		cmocka_unit_test(what_a_match_leaves_behind_is_a_copy),
 		cmocka_unit_test(the_impossible_is_no_sample),
+		cmocka_unit_test(sent_again_after_the_capture),
 		cmocka_unit_test(times_at_the_ends_of_the_scale),
 		cmocka_unit_test(waiting_follows_the_window),
 		cmocka_unit_test(the_work_grows_with_the_packets),
