@@ -14,7 +14,7 @@
 #   make faults     kill -9, partitions, stalls, full disks: longer than in the tests, with 50 kills (needs root)
 #   make fleet-test the map of random networks, the station on them, a fleet under load (needs root; an hour)
 #   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 15 to 25 minutes)
-#   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 200)
+#   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 40)
 #   make prove-memory  peak memory with 20 and with 2000 rotated files (some minutes)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--only match --large 0": one benchmark, without the 10 M-packet

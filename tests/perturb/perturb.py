@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Perturbed captures with the truth of every packet, and a judge of what `oneway match` says of them.
 
-    perturb.py ONEWAY                          a few hundred cases, as in `make test`; with --repaired those that were wrong once
+    perturb.py ONEWAY                          300 cases; with --repaired those that were wrong once (`make test` has some)
     perturb.py ONEWAY --cases 5000 --first 1   as many as you like
     perturb.py ONEWAY --seed 17 --keep DIR     one case; its captures stay in DIR
     perturb.py ONEWAY --first 20001            with those that came later: clock steps, detours, holes in both, lopsided
